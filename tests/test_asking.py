@@ -444,6 +444,11 @@ def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> No
     assert "set/rounds=1/quick/beyond/small" in ran.output
 
 
+def test_show_reads_the_first_trials(small: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1)
+    assert "1 of 2 trials" in fedrepro("show", small, "--trials", 1).output
+
+
 def test_plan_without_a_name_plans_every_figure_and_says_how_long_each_takes(project: Path, fedrepro: Call) -> None:
     planned = fedrepro("plan", "--tier", "smoke").output
     assert "beyond/other (smoke): 4 curves x 2 trials; 0 runs reused, 8 to do (about " in planned

@@ -50,7 +50,8 @@ def test_only_the_curves_that_the_claim_reads_have_more_trials_and_no_reduced_ti
     assert trials(load(five, "quick")) == [2, 2, 2, 2]
     assert trials(load(five, "smoke")) == [2, 2, 2, 2]
     assert trials(load(five, "paper", ["trials=2"])) == [2, 2, 2, 2]
-    assert trials(load(five, "paper", ["trials=4"])) == [5, 5, 4, 4]
+    assert trials(load(five, "paper", ["trials=3"])) == [3, 3, 3, 3]
+    assert trials(load(five, "paper", ["trials=4"])) == [4, 4, 4, 4]
     assert trials(load(five, "paper", ["trials=6"])) == [6, 6, 6, 6]
 
 
@@ -97,6 +98,23 @@ def test_fewer_trials_do_not_replace_them(fedrepro: Call, five: Path, tmp_path: 
     ran = fedrepro("run", five, "--tier", "paper", "--trials", 2)
     assert ran.exit_code == 0, ran.output
     assert sidecar(tmp_path)["runs"] == before["runs"]
+    ran = fedrepro(
+        "run", five, "--tier", "paper", "--trials", 3
+    )  # as many as the tier has, fewer than a claim asks for
+    assert ran.exit_code == 0, ran.output
+    assert sidecar(tmp_path)["runs"] == before["runs"]
+    for number in (2, 4):
+        shown = fedrepro("show", five, "--tier", "paper", "--set", f"trials={number}").output
+        assert "claims ask for more trials" not in shown
+
+
+def test_the_trials_of_the_tier_alone_are_not_complete(fedrepro: Call, five: Path, tmp_path: Path) -> None:
+    ran = fedrepro("run", five, "--tier", "paper", "--trials", 3)
+    assert "small (paper): 2 curves: 3 of 5 trials" in ran.output
+    assert not sidecar(tmp_path)["complete"]
+    ran = fedrepro("run", five, "--tier", "paper")
+    assert "4 runs computed, 12 reused" in ran.output
+    assert sidecar(tmp_path)["complete"]
 
 
 def test_an_unfinished_number_of_trials_is_told(fedrepro: Call, five: Path, tmp_path: Path) -> None:

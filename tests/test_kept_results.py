@@ -196,11 +196,22 @@ def test_less_of_other_code_goes_beside_until_it_holds_as_much(
     part = fedrepro("run", small, "-j", 1, "--set", "trials=1")
     assert files(tmp_path)[".csv"] == complete
     assert set(files(tmp_path)) == {".csv", ".incomplete.csv"}
-    assert "small.incomplete.csv: only 4 runs so far; small.csv with its 8 runs is kept until these are" in part.output
+    assert "small.incomplete.csv: they contain 4 runs; small.csv with its 8 runs is kept until these are" in part.output
     assert "8 to do" not in fedrepro("plan", small).output  # half of the new ones are there, beside
     whole = fedrepro("run", small, "-j", 1)
     assert "4 runs computed, 4 reused" in whole.output
     assert set(files(tmp_path)) == {".csv"}
+
+
+def test_runs_that_the_results_contain_with_others_change_nothing(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)
+    part = fedrepro("run", small, "-j", 1, "--trials", 1, "--curve", "fedcavg", "--plot")
+    assert "results/quick/beyond/small.csv already contains these runs and others; it is unchanged" in part.output
+    assert "so far" not in part.output
+    assert "2 reused" in part.output
+    assert (tmp_path / "plots/quick/beyond/small.png").exists()
+    assert files(tmp_path) == complete
 
 
 def test_a_stand_in_never_replaces_results_from_the_data(small: Path, tmp_path: Path, fedrepro: Call) -> None:

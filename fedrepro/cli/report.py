@@ -17,6 +17,7 @@ from fedrepro.cli.options import (
     largest_tier_option,
     results_option,
     set_option,
+    with_sizes,
 )
 from fedrepro.errors import UserError
 from fedrepro.spec.find import experiments, find_panel, project
@@ -186,6 +187,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--bold", is_flag=True, help="Print the best values in bold (latex and md).")
 @click.option("--no-published", is_flag=True, help="Leave out the paper's numbers in tables (text, latex and md).")
+@click.option("--trials", type=Whole(min=1), help="Read only the first trials; the same as --set trials=N.")
 @set_option
 @results_option
 def show(
@@ -197,6 +199,7 @@ def show(
     as_json: bool,
     bold: bool,
     no_published: bool,
+    trials: int | None,
     sets: tuple[str, ...],
     results_dir: Path,
 ) -> None:
@@ -222,6 +225,7 @@ def show(
     form = "json" if as_json else form
     if bold and form not in ("latex", "md"):
         raise UserError(f"--bold needs --format latex or md; {form} has no bold letters")
+    sets = with_sizes(sets, trials, None)
     path, panel = find_panel(figure, panel)
     missing.require(path, tier, results_dir, sets)
     source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)

@@ -52,7 +52,8 @@ def seconds(section: Section, root: Path) -> float:
             return known
     try:
         figure = load(section.path, PAPER)
-        first = planning.make([dataclasses.replace(figure, trials=1)], stand_in=True)  # the others take equally long
+        one = dataclasses.replace(figure, trials=1, more={})  # the others take equally long
+        first = planning.make([one], stand_in=True)
     except UserError:
         return 0.0
     runs = [run for run in first.runs.values() for _ in range(figure.trials_of(run.setting.series))]

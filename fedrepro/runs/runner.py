@@ -290,6 +290,9 @@ def default_jobs() -> int:
 def describe(written: write.Written) -> str:
     """Return one line about a figure's results, and a second one if they are stored in another place than usual."""
     sidecar = written.sidecar
+    if written.unchanged:
+        name = with_tier(sidecar.figure, sidecar.tier)
+        return f"{name}: {written.base}.csv already contains these runs and others; it is unchanged"
     state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
     if not sidecar.complete and (sidecar.trials_done or 0) >= (sidecar.trials_wanted or 0) and sidecar.missing:
         state = "; ".join(sidecar.missing)  # only trials that a claim asks for in addition, or curves

@@ -120,8 +120,9 @@ class Figure:
     more: Mapping[str, int] = field(default_factory=dict)
 
     def trials_of(self, series: str) -> int:
-        """Return the trials to run of a curve; with ``--set trials`` below those of the tier all curves have as few."""
-        return self.trials if self.trials < self.wanted_trials else max(self.trials, self.more.get(series, 0))
+        """Return the trials to run of a curve; with ``--set trials=N`` every curve has N."""
+        is_set = any(option.partition("=")[0].strip() == "trials" for option in self.sets)
+        return self.trials if is_set else max(self.trials, self.more.get(series, 0))
 
     @property
     def name(self) -> str:

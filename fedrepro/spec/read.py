@@ -98,9 +98,10 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         adjusted=expand.adjusted(),
         more=_more_trials(claims, read) if wanted >= all_ and not collect.count_of_errors else {},
     )
-    runs = sum(figure.trials_of(setting.series) for setting in figure.settings())
+    each = [figure.trials_of(setting.series) for setting in figure.settings()]
+    runs = sum(each)
     if runs > MOST_RUNS:
-        or_more = " or more" if figure.more else ""
+        or_more = " or more" if max(each) > trials else ""
         counts = f"{len(figure.settings()):,} curves x {trials:,} trials{or_more} are {runs:,} runs"
         collect.error(root.get("trials"), f"{counts}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()

@@ -126,7 +126,7 @@ def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:
     reasons = ["the spec changed, or a default that it uses"] if settings != list(sidecar.settings) else []
     if sidecar.trials_wanted not in (None, figure.wanted_trials):
         reasons.append(f"the spec asks for {figure.wanted_trials} trials, not {sidecar.trials_wanted}")
-    asked = {name: figure.trials_of(name) for name in sidecar.runs}
+    asked = {name: min(figure.more.get(name, 0), figure.trials_of(name)) for name in sidecar.runs}
     few = [name for name, runs in sidecar.runs.items() if len(runs) < asked[name] > figure.wanted_trials]
     if few and sidecar.complete:
         reasons.append(f"claims ask for more trials of {counted(len(few), 'curve')}")

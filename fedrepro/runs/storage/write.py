@@ -31,6 +31,7 @@ from fedrepro.results.consistency import STAND_IN, recorded
 from fedrepro.results.read import (
     BESIDE,
     PACKED,
+    as_written,
     beside,
     content,
     points_file,
@@ -55,13 +56,15 @@ from fedrepro.spec.model import Figure, Setting
 class Written:
     """The sidecar that was written, the stem of its files, and why they are stored beside the figure's own results.
 
-    before : trials of the results that these replaced, 0 if they had no more of them.
+    before : trials of the results that these replaced, 0 if they had no more of them. unchanged : nothing was written,
+    because the existing results contain these runs and more.
     """
 
     sidecar: Sidecar
     base: Path
     beside: str = ""
     before: int = 0
+    unchanged: bool = False
 
 
 def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
@@ -69,8 +72,8 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
 
     Existing results are replaced only by results that contain at least as much: not by fewer trials, unless the
     existing ones are among them, and not by results of a stand-in if they come from real data. Otherwise the new
-    results are stored beside them, as ``<figure>.incomplete`` or ``<figure>.stand-in``. The lock and the lexicon remain
-    those of the first results.
+    results are stored beside them, as ``<figure>.incomplete`` or ``<figure>.stand-in``, or nowhere if the existing ones
+    contain all of their runs. The lock and the lexicon remain those of the first results.
     """
     figure, series, missing = plan.figures[number], plan.by_figure[number], plan.missing[number]
     records = {name: [(run, store.read(run.id)) for run in runs] for name, runs in series.items()}
@@ -90,6 +93,8 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
     if before is None:
         _set_aside(base, text)
     name, why = _beside(before, sidecar) if before is not None else ("", "")
+    if name and before is not None and _contains(before, sidecar) and as_written(base, before):
+        return Written(sidecar, base, unchanged=True)
     if name:
         base = beside(base, name)
     else:
@@ -110,13 +115,11 @@ def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
         return "stand-in", f"these results come from {origin}, and the existing ones from the data"
     held, holds = (sum(bool(run) for runs in sidecar.runs.values() for run in runs) for sidecar in (before, now))
     if before.runs:
-        kept = {run for runs in before.runs.values() for run in runs} - {""}
-        lost = kept - {run for runs in now.runs.values() for run in runs}
-        if lost and not now.complete and holds < held:
-            runs = f"only {counted(holds, 'run')}" if holds else "no run"
+        if _runs(before) - _runs(now) and not now.complete and holds < held:
+            runs = counted(holds, "run") if holds else "no run"
             table = f"{now.figure.partition('/')[2]}.csv"
-            kept_until = "these are complete or contain as many"
-            return "incomplete", f"{runs} so far; {table} with its {counted(held, 'run')} is kept until {kept_until}"
+            kept = f"{table} with its {counted(held, 'run')} is kept until these are complete or contain as many"
+            return "incomplete", f"they contain {runs}; {kept}"
     elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
         done = f"{now.trials_done} of {now.trials_wanted} trials"
         return (
@@ -124,6 +127,16 @@ def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
             f"these results contain {done}, and the existing ones {before.trials_done}",
         )
     return "", ""
+
+
+def _contains(before: Sidecar, now: Sidecar) -> bool:
+    """Return whether existing results contain all runs of new ones, of which none failed."""
+    return bool(_runs(now)) and not now.failed and _runs(now) <= _runs(before)
+
+
+def _runs(sidecar: Sidecar) -> set[str]:
+    """Return the identities of the runs in results."""
+    return {run for runs in sidecar.runs.values() for run in runs if run}
 
 
 def _put(base: Path, suffix: str, body: bytes, there: Path | None) -> None:
@@ -206,7 +219,7 @@ def _sidecar(
     figure = plan.figures[number]
     pairs = [pair for trials in records.values() for pair in trials]
     done = [sum(record is not None for _, record in trials) for trials in records.values()]
-    asked = [len(trials) for trials in records.values()]
+    asked = [max(len(trials), figure.more.get(name, 0)) for name, trials in records.items()]
     timed = figure.timed()
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return Sidecar(
