@@ -54,6 +54,24 @@ def kept() -> list[tuple[Path, str]]:
             if (name := f"{path.parent.name}/{path.stem}") in names]  # fmt: skip
 
 
+def test_a_panel_with_another_name_is_found_by_the_letter_that_is_drawn(
+    fedrepro: Call, small: Path, done: Path, tmp_path: Path
+) -> None:
+    small.write_text(small.read_text().replace("  b:", "  other:").replace("  t:", "  c:"))
+    assert fedrepro("plot", small, "--panel", "b").exit_code == 0
+    assert (tmp_path / "plots/quick/beyond/small.other.png").exists()
+    assert "(other) left" in (shown := fedrepro("show", small, "--panel", "b").output)
+    assert shown == fedrepro("show", small, "--panel", "other").output
+    for command in ("plan", "run"):
+        by_id, by_letter = (fedrepro(command, small, "--panel", name).output for name in ("other", "b"))
+        assert by_id.split(", in ")[0] == by_letter.split(", in ")[0]
+    for command in ("plan", "run", "plot", "show"):
+        refused = fedrepro(command, small, "--panel", "x")
+        assert refused.exit_code == 2
+        assert "panel" in refused.output
+        assert "(panels: a, other (b), c)" in refused.output
+
+
 # In a column ----------------------------------------------------------------------------------------------------------
 
 

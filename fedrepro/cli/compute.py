@@ -35,6 +35,7 @@ from fedrepro.cli.options import (
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
+from fedrepro.spec import panel_names
 from fedrepro.spec.find import called, load_all, with_tier
 from fedrepro.spec.tiers import TIERS
 
@@ -456,11 +457,9 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
 
 def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = ()) -> list[set[str] | None]:
     """Return for each figure the series of one panel and of these curves, or None for all series."""
-    known = {p.id for f in figures for p in f.panels}
-    if panel is not None and panel not in known:
-        raise UserError(
-            f"--panel {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
-        )
+    named = [panel_names.find(figure, panel) if panel is not None else None for figure in figures]
+    if panel is not None and not any(named):
+        raise UserError(f"--panel {panel}: there is no panel '{panel}'{panel_names.known(figures, panel)}")
     drawn = [curve for figure in figures for shown in figure.panels for curve in shown.curves]
     for name in curves:
         if not any(_is_named(curve, name) for curve in drawn):
@@ -476,11 +475,11 @@ def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = 
         {
             curve.setting.series
             for shown in figure.panels
-            if panel in (None, shown.id)
+            if panel is None or shown is only
             for curve in shown.curves
             if not curves or any(_is_named(curve, name) for name in curves)
         }
-        for figure in figures
+        for figure, only in zip(figures, named, strict=True)
     ]
 
 

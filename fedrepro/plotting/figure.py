@@ -20,7 +20,7 @@ from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
 from fedrepro.plotting.provenance import FIELDS, record
 from fedrepro.plotting.series import FigureData
-from fedrepro.spec import axes
+from fedrepro.spec import axes, panel_names
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
 
@@ -255,10 +255,6 @@ def bare_title(source: FigureData, panel: Panel) -> str:
 
 def panel_title(source: FigureData, place: int) -> str:
     """Return the letter and title of a panel, and whether its data are a stand-in."""
-    figure = source.figure
-    title = bare_title(source, figure.panels[place])
-    if len(figure.panels) == 1:
-        return title
-    ids = [panel.id for panel in figure.panels]
-    letter = ids[place] if all(len(i) == 1 for i in ids) else chr(ord("a") + place) if place < 26 else str(place + 1)
-    return f"({letter}) {title}".strip()
+    panel = source.figure.panels[place]
+    letter = panel_names.letters(source.figure.panels).get(panel.id)
+    return " ".join([*([f"({letter})"] if letter else []), bare_title(source, panel)]).strip()

@@ -29,6 +29,7 @@ from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.results import missing
 from fedrepro.results.read import largest_tier
+from fedrepro.spec import panel_names
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
@@ -104,10 +105,10 @@ def draw_panel(
     sizes in matplotlib's ``rcParams``. The panel has no title and no tags; the caption states what a reader needs to
     know about the results (partial trials, stand-in data, a smaller tier). Only ``ax`` is changed.
 
-    ax : empty axes with their final size. figure : ``paper/figure`` or the path of a spec. panel : its letter. tier :
-    ``paper``, ``quick`` or ``smoke``; None for the first of these that has results. results : folder of the results;
-    None for that of the current project. legend : whether to add a legend, which also lists curves without results;
-    without it ``ax.legend()`` makes one of the curves.
+    ax : empty axes with their final size. figure : ``paper/figure`` or the path of a spec. panel : its id or letter.
+    tier : ``paper``, ``quick`` or ``smoke``; None for the first of these that has results. results : folder of the
+    results; None for that of the current project. legend : whether to add a legend, which also lists curves without
+    results; without it ``ax.legend()`` makes one of the curves.
 
     Raises UserError if there is no such figure or panel, it has no results, or it is a table or several pictures.
 
@@ -129,13 +130,11 @@ def draw_panel(
 
 
 def named(source: FigureData, panel: str) -> Panel:
-    """Return a panel of the figure by its letter. Raises UserError."""
-    panels = {shown.id: shown for shown in source.figure.panels}
-    if panel not in panels:
-        raise UserError(
-            f"{source.figure.name} has no panel '{panel}'{nearest(panel, panels)} (panels: {', '.join(panels)})"
-        )
-    return panels[panel]
+    """Return a panel of the figure by its id or letter. Raises UserError."""
+    found = panel_names.find(source.figure, panel)
+    if found is None:
+        raise UserError(f"{source.figure.name} has no panel '{panel}'{panel_names.known([source.figure], panel)}")
+    return found
 
 
 def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import UserError
 from fedrepro.plotting import scatter, series, tables
 from fedrepro.plotting.series import FigureData, Trial
-from fedrepro.spec import axes
+from fedrepro.spec import axes, panel_names
 from fedrepro.spec import panels as spec_panels
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import TableOptions
@@ -91,11 +91,13 @@ def heading(panels: Sequence[Panel]) -> str:
 
 
 def chosen(source: FigureData, only: str | None) -> list[Panel]:
-    """Return the panels of a figure, or the one with this name. Raises UserError if there is none."""
-    known = [p.id for p in source.figure.panels]
-    if only is not None and only not in known:
-        raise UserError(f"--panel {only}: no such panel{nearest(only, known)} (panels: {', '.join(known)})")
-    return [panel for panel in source.figure.panels if only in (None, panel.id)]
+    """Return the panels of a figure, or the one with this id or letter. Raises UserError if there is none."""
+    if only is None:
+        return list(source.figure.panels)
+    panel = panel_names.find(source.figure, only)
+    if panel is None:
+        raise UserError(f"--panel {only}: no such panel{panel_names.known([source.figure], only)}")
+    return [panel]
 
 
 def check_round(source: FigureData, only: str | None, at: int) -> None:
