@@ -181,7 +181,7 @@ def test_near_misses_in_checks_and_options_suggest_what_to_write(small: Path, fe
         small.write_text(text.replace(check, f'    check: "{wrong}"'))
         assert right in fedrepro("validate", small).stderr.replace("\n", " ")
     small.write_text(text)
-    assert "--set trials=VALUE overrides this key of a spec." in fedrepro("show", small, "--trials", 5).stderr
+    assert "--set trials=VALUE overrides this key of a spec." in fedrepro("plot", small, "--trials", 5).stderr
     assert "; --at ROUND reads the curves at a round." in fedrepro("show", small, "--rounds", 5).stderr
     assert "--set Q1=VALUE overrides this parameter of the methods" in fedrepro("run", small, "--Q1", 5).stderr
     assert (

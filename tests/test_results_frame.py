@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def test_every_parameter_has_a_column(small: Path, tmp_path: Path, fedrepro: Cal
     kept = pd.read_csv(tmp_path / "results" / "quick" / "beyond" / "small.csv")
     assert len(frame.query("panel == 'a'")) == len(kept)
     assert frame.query("panel == 'a'")["value"].sum() == pytest.approx(kept["value"].sum(), rel=1e-12)
+    assert len(frame.drop(columns=["panel", "label"]).drop_duplicates()) == len(kept) < len(frame)
     labels = frame.query("panel == 'a'").groupby("label")[["algorithm", "Q2", "m"]].first()
     assert labels.loc["FedCAvg Q2=5"].tolist()[:2] == ["fedcavg", 5]
     assert frame.attrs["sidecar"]["tier"] == "quick"
@@ -106,6 +108,15 @@ def test_results_in_the_former_format_are_read_alike(small: Path, tmp_path: Path
     pd.testing.assert_frame_equal(load(small, results=stored), today)
     assert fedrepro("verdict", small).output == said
     assert "finished, nothing to do" in fedrepro("run", small).output
+
+
+def test_kept_results_are_read_as_the_documentation_says_without_a_warning() -> None:
+    assert "pd.read_csv(path, low_memory=False)" in Path("docs/results.md").read_text()
+    table = Path("results/paper/fedc/fig5.csv.xz")
+    with pytest.warns(pd.errors.DtypeWarning):
+        pd.read_csv(table)
+    with warnings.catch_warnings(action="error"):
+        pd.read_csv(table, low_memory=False)
 
 
 def test_kept_results_have_a_column_for_each_parameter() -> None:

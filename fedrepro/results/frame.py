@@ -24,7 +24,11 @@ class StaleResults(UserWarning):
 
 
 def load(figure: str | Path, tier: str | None = None, results: str | Path | None = None) -> pd.DataFrame:
-    """Return the results of a figure, one measurement per row.
+    """Return the results of a figure, one measurement per row and panel.
+
+    The rows of a curve are repeated for each panel that shows it. The CSV has them once, and so have
+    ``frame.query("panel == 'a'")`` for one panel and ``frame.drop(columns=["panel", "label"]).drop_duplicates()`` for
+    the whole figure.
 
     figure : ``paper/figure``, the path of a spec, or the id of a claim. tier : ``paper``, ``quick`` or ``smoke``; None
     for the first of these that has results. results : folder of the results; None for that of the current project.
