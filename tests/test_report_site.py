@@ -24,7 +24,16 @@ from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
 from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.report import addresses, claim_index, curve_data, gather_contents, next_steps, page_data, site, summaries
+from fedrepro.report import (
+    addresses,
+    claim_index,
+    curve_data,
+    gather_contents,
+    next_steps,
+    page_data,
+    site,
+    summaries,
+)
 from fedrepro.report.contents import Report
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
@@ -45,6 +54,7 @@ TOO = """\
 SUMMARY = """\
 paper: beyond
 holds: [{says: "It is as we say.", claims: {small.1: undecided}}]
+fails: [{says: "Few clients are not enough.", claims: {small.1: undecided}}]
 depends: [{says: "It is not.", claims: {small.1: reproduced}}]
 """
 
@@ -332,6 +342,12 @@ def test_the_line_of_a_paper_is_counted() -> None:
     )
 
 
+@pytest.mark.parametrize("page", ["index.html", "summary.html"])
+def test_a_sentence_is_true_after_its_heading(pages: dict[str, Any], page: str) -> None:
+    assert "Confirmed: It is as we say." in pages[page].words
+    assert "Found instead: Few clients are not enough." in pages[page].words
+
+
 def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, Any]) -> None:
     words = pages["index.html"].words
     assert "It is as we say." in words
@@ -513,7 +529,11 @@ def test_a_file_is_not_compared_with_a_folder_nor_with_nothing(computed: Path, t
 
 
 def test_the_specs_of_a_project_have_their_summaries_beside_them(computed: Path) -> None:
-    assert [one.head for one in summaries.load(experiments(), "beyond")] == ["Holds", "It depends"]
+    assert [one.head for one in summaries.load(experiments(), "beyond")] == [
+        "Confirmed",
+        "Found instead",
+        "It depends",
+    ]
     assert summaries.load(experiments(), "fedc") == ()
 
 

@@ -8,9 +8,11 @@
         claims: {fedc.5a: reproduced, fedc.5c: reproduced}
     fails: [...]
     depends: [...]
+    undecided: [...]
 
-A sentence is shown while all of its claims have the verdicts that it names. Otherwise it is omitted, and the page says
-so, because a sentence must not contradict the results.
+Each sentence states what the runs show, not what the paper claims, so that it is true after its heading ("Found
+instead: ..."). It is shown while all of its claims have the verdicts that it names. Otherwise it is omitted, and the
+page says so, because a sentence must not contradict the results.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
 
 NAME = "summary.yml"
-HEADS = {"holds": "Holds", "fails": "Does not hold", "depends": "It depends"}
+HEADS = {"holds": "Confirmed", "fails": "Found instead", "depends": "It depends", "undecided": "Undecided"}
 """The keys of such a file, and the headings of their sentences."""
 
 
