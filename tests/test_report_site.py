@@ -31,6 +31,7 @@ from fedrepro.report import (
     gather_contents,
     next_steps,
     page_data,
+    render,
     site,
     summaries,
 )
@@ -353,6 +354,13 @@ def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, 
     assert "It is as we say." in words
     assert "It is not." not in words
     assert re.search(r"no longer support it: small\.1 \(undecided\)", words)
+
+
+def test_only_words_get_a_capital_letter() -> None:
+    symbols = ("d = 5 L_W (released)", "q = 3: parameter 1", "lam=1e-3", "beta of the step", "w_min", "t-SNE", "gamma2")
+    assert [render.sentence(text) for text in symbols] == list(symbols)
+    words = ("the error", "a tenth", "no", "non-negative", "turns: it", "Qhat = 1")
+    assert [render.sentence(text)[0].isupper() for text in words] == [True] * len(words)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from importlib import resources
 from typing import Any
 
@@ -45,6 +46,12 @@ def cell(text: str) -> str:
     return line(text).replace("|", "\\|")
 
 
+_WORD = re.compile(r"(?:a(?= [a-z]{2})|([a-z]{2,})(?=[\s,.:;?!'’-]|$))(?! *[=<>≤≥])")
+"""A word at the beginning of a text. A letter, the left side of an equation and a name with digits are symbols."""
+_GREEK = ("alpha", "beta", "gamma", "delta", "eps", "eta", "theta", "kappa", "lam", "mu", "nu", "rho", "sigma", "tau")
+
+
 def sentence(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+    """Return a text with a capital first letter, unless it begins with a symbol (``q = 3``, ``beta``, ``w_min``)."""
+    word = _WORD.match(text)
+    return text[:1].upper() + text[1:] if word and word[1] not in _GREEK else text
