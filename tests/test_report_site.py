@@ -3,6 +3,7 @@ reasons."""
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import pickle
@@ -36,7 +37,7 @@ from fedrepro.report import (
     summaries,
 )
 from fedrepro.report.contents import Report
-from fedrepro.results.schema import Sidecar
+from fedrepro.results.schema import Made, Sidecar
 from fedrepro.spec.find import experiments
 from fedrepro.spec.nodes import SpecErrors
 
@@ -58,6 +59,9 @@ holds: [{says: "It is as we say.", claims: {small.1: undecided}}]
 fails: [{says: "Few clients are not enough.", claims: {small.1: undecided}}]
 depends: [{says: "It is not.", claims: {small.1: reproduced}}]
 """
+
+
+PREPARED = page_data.Prepared(sentences=collections.defaultdict(str))
 
 
 def say(*arguments: object) -> Result:
@@ -337,6 +341,9 @@ def test_the_line_of_a_paper_is_counted() -> None:
         "4 of 6 claims are tested at the published sizes: 3 reproduced, 1 within noise; on less evidence 1 holds, "
         "1 fails (1 on stand-ins, which say nothing about the paper)"
     )
+    assert claim_index.count_sentence([*full, row("not tested", "none")]) == (
+        "4 of 5 claims are tested at the published sizes: 3 reproduced, 1 within noise; 1 not tested"
+    )
     assert (
         claim_index.count_sentence(less[:1])
         == "None of 1 claim is tested at the published sizes yet; on less evidence 1 holds"
@@ -353,7 +360,37 @@ def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, 
     words = pages["index.html"].words
     assert "It is as we say." in words
     assert "It is not." not in words
-    assert re.search(r"no longer support it: small\.1 \(undecided\)", words)
+    assert re.search(r"have other verdicts in these results: small\.1 \(undecided\)", words)
+
+
+def test_a_paper_without_results_is_one_line_that_says_what_to_do(computed: Path, tmp_path: Path) -> None:
+    done = say("report", "--no-pictures", "--jobs", 1, "--out", tmp_path, "--results", tmp_path / "none")
+    assert done.exit_code == 0, done.output
+    for name in ("index", "summary"):
+        words = Taken((tmp_path / "report" / f"{name}.html").read_text(encoding="utf-8")).words
+        assert "There are no results here of beyond. fedrepro run beyond computes the figures" in words
+        assert not re.search("left out|later|Our own studies", words)
+    assert "No results here: beyond." in (tmp_path / "REPORT.md").read_text(encoding="utf-8")
+
+
+def test_the_first_page_begins_with_what_was_found_and_explains_its_counts(computed: Path) -> None:
+    report = gathered()
+    full = [replace(s, claims=tuple(replace(row, level=evidence.PAPER) for row in s.claims)) for s in report.sections]
+    files = site.Site(replace(report, sections=tuple(full)), {s.name: PREPARED for s in full}, experiments(), Made())
+    page = Taken(files.build()["index.html"].decode())
+    found, counts = page.words.index("Confirmed:"), page.words.index("How many claims hold")
+    assert found < counts < page.words.index("the opposite in some readings")
+    assert "turns round" not in page.words[: page.words.index("How to read it")]
+    assert {"#turns-round", "#in-all-but"} <= set(page.links)
+    assert {"turns-round", "in-all-but"} <= set(page.ids)
+
+
+def test_a_claim_of_a_users_own_study_is_not_counted_as_one_of_ours(computed: Path) -> None:
+    (small,) = (s for s in gathered().sections if s.name == "beyond/small")
+    mine = replace(small, figure=replace(small.figure, paper="mine"), claims=small.claims[-1:])
+    mine = replace(mine, claims=tuple(replace(row, figure="mine/small") for row in mine.claims))
+    assert mine.claims[0].claim.where == "ours"
+    assert [entry.group for entry in claim_index.entries(Report((mine,)))] == ["mine"]
 
 
 def test_only_words_get_a_capital_letter() -> None:

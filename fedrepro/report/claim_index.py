@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims import classes
-from fedrepro.claims.evidence import FULL, LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
+from fedrepro.claims.evidence import FULL, LEVELS, NOT_TESTED, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
 from fedrepro.claims.origin import STUDIES, apart, is_ours
 from fedrepro.report import summaries
@@ -27,6 +27,15 @@ OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
 STALE = "stale"
 MARKS = (STALE, PARTIAL, VARIANT, UNKNOWN, STAND_IN)
 """The flags of claims: stale results, and some levels of evidence."""
+
+PLAIN_CLASSES = {
+    classes.EVERY: "the same in every reading",
+    classes.ALL_BUT: "the same in all readings but a few of one kind",
+    classes.CERTAINTY: "undecided in some readings",
+    classes.TURNS: "the opposite in some readings",
+    classes.ONE: "only one reading",
+}
+"""What the classes of verdicts say about the verdict, for readers who do not know their names."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +63,8 @@ class Entry:
 class Group:
     """The claims of one paper, or our own.
 
-    sentences : those of the paper's summary that the verdicts support. changed : the ids of claims with other verdicts
-    than the rest of the summary is based on.
+    sentences : those of the paper's summary that the verdicts support. changed : the ids of tested claims with other
+    verdicts than the rest of the summary is based on. untested : whether claims of the rest are not tested.
     """
 
     key: str
@@ -63,11 +72,17 @@ class Group:
     entries: tuple[Entry, ...]
     sentences: tuple[Sentence, ...] = ()
     changed: tuple[str, ...] = ()
+    untested: bool = False
 
     @property
     def rows(self) -> list[Row]:
         """The verdicts on its claims."""
         return [entry.row for entry in self.entries]
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a figure with its claims has results."""
+        return any(entry.section.has_results for entry in self.entries)
 
     @property
     def parts(self) -> list[tuple[str, str, int]]:
@@ -90,7 +105,8 @@ def entries(report: Report) -> tuple[Entry, ...]:
     for section in report.sections:
         for row in section.claims:
             name = (row.claim.id,) if ids[row.claim.id] == 1 else (*section.name.split("/", 1), row.claim.id)
-            group = OWN_STUDIES if is_ours(row) else section.figure.paper
+            paper = section.figure.paper
+            group = OWN_STUDIES if is_ours(row) and not is_study(paper) else paper
             listing.append(Entry(row, section, group, f"claims/{file_name(*name)}.html"))
     return tuple(listing)
 
@@ -111,12 +127,15 @@ def short_name(group: Group) -> str:
 def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], experiments: Path) -> Group:
     sentences = summaries.load(experiments, STUDIES if key == OWN_STUDIES else key)
     known = [sentence for sentence in sentences if sentence.known(verdicts)]
+    unlike = dict.fromkeys(name for sentence in known for name in sentence.unlike(verdicts))
+    changed = tuple(name for name in unlike if verdicts[name] != NOT_TESTED)
     return Group(
         key,
         OWN_TITLE if key == OWN_STUDIES else registry.PAPERS.get(key, key),
         tuple(entry for entry in listing if entry.group == key),
         tuple(sentence for sentence in known if not sentence.unlike(verdicts)),
-        tuple(dict.fromkeys(name for sentence in known for name in sentence.unlike(verdicts))),
+        changed,
+        len(changed) < len(unlike),
     )
 
 
@@ -149,7 +168,8 @@ def class_table(rows: Sequence[Row]) -> list[tuple[str, list[int]]]:
 def count_sentence(rows: Sequence[Row]) -> str:
     """Return one sentence with the counts of verdicts, without its full stop; for a user's own study without sizes."""
     full = [row for row in rows if row.level == PAPER]
-    less = [row for row in rows if row.level != PAPER]
+    less = [row for row in rows if row.level != PAPER and row.verdict != NOT_TESTED]
+    untested = len(rows) - len(full) - len(less)
     standing = sum(row.level == STAND_IN for row in rows)
     claims = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}"
     if rows and all(of_own_study(row.figure, row.tier) for row in rows):
@@ -157,7 +177,8 @@ def count_sentence(rows: Sequence[Row]) -> str:
     if not full:
         sentence = f"None of {claims} is tested at the published sizes yet"
     else:
-        how_many = f"All {claims}" if not less else f"{len(full)} of {claims}"
+        how_many = f"All {claims}" if len(full) == len(rows) else f"{len(full)} of {claims}"
         sentence = f"{how_many} are tested at the published sizes: {counted(full)}"
     rest = f"; on less evidence {counted(less)}" if less else ""
+    rest += f"; {untested} not tested" if untested else ""
     return sentence + rest + (f" ({standing} on stand-ins, which say nothing about the paper)" if standing else "")

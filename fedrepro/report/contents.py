@@ -53,6 +53,11 @@ class Section:
         return self.figure.name
 
     @property
+    def has_results(self) -> bool:
+        """Whether it has results, even if they are damaged."""
+        return self.source is not None or bool(self.stale)
+
+    @property
     def tier(self) -> str:
         """The tier of its results in words."""
         return self.figure.tier if self.source else "no results"
@@ -142,6 +147,17 @@ class Report:
     def rows(self) -> list[judge.Row]:
         """The verdicts on the claims of all figures."""
         return [row for section in self.sections for row in section.claims]
+
+    @property
+    def without_results(self) -> list[str]:
+        """The papers, and other folders of specs, of which no figure has results."""
+        some = {section.figure.paper for section in self.sections if section.has_results}
+        return [paper for paper in dict.fromkeys(s.figure.paper for s in self.sections) if paper not in some]
+
+    @property
+    def listed(self) -> list[Section]:
+        """The figures of the papers that have results."""
+        return [section for section in self.sections if section.figure.paper not in self.without_results]
 
     @property
     def stale(self) -> int:

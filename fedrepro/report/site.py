@@ -25,6 +25,7 @@ from fedrepro.claims.origin import apart
 from fedrepro.claims.verdict_words import MEANING, SHORT
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
+from fedrepro.glossary import output_words
 from fedrepro.report import addresses, claim_index, decision_grid, next_steps, specification_curve
 from fedrepro.report.addresses import figure_page, file_name, settings_page
 from fedrepro.report.claim_index import Entry
@@ -86,6 +87,7 @@ TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
     "distinct": distinct.explained, "class_table": claim_index.class_table, "apart": apart,
+    "plain_class": claim_index.PLAIN_CLASSES, "class_meaning": output_words.READINGS,
     "specification_curve": specification_curve.svg, "decision_grid": decision_grid.grid,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "settings_page": settings_page, "untried_in_words": untried_in_words, "distances": published_numbers.distances,
