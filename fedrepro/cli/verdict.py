@@ -125,11 +125,12 @@ def verdict(
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
     _print_stale(judged)
     if not about:
-        _print_missing(judged)
+        _print_missing(judged, tier, results_dir)
     if not (named or only):
         if studies := _own_studies(results_dir):
             click.echo(f"your own studies: fedrepro verdict {studies}")
-        click.echo("\n".join(["", *NEXT]))
+        some = any(figure.has_results and figure.name.startswith("gcca/") for figure in judged)
+        click.echo("\n".join(["", *(line for line in NEXT if some or "gcca" not in line)]))
 
 
 NEXT = (
@@ -139,7 +140,7 @@ NEXT = (
     "fedrepro verdict gcca.3d.optimal        one claim",
     "fedrepro report                         all of it as pages",
 )
-"""What to ask after the summary."""
+"""What to ask after the summary, without the paper that it names if there are no results of it."""
 
 
 def _about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selected]:
@@ -222,12 +223,13 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     stale: Counter[str] = Counter()
     rows[OURS] = []
     for figure in judged:
-        paper = OURS if figure.name.startswith(f"{STUDIES}/") else figure.name.partition("/")[0]
+        paper = OURS if figure.name.startswith(f"{STUDIES}/") else _paper(figure)
         theirs, ours = origin.apart(figure.rows)
         own = [row for row in ours if _own(row)]
         rows.setdefault(paper, []).extend([*theirs, *own])
         rows[OURS] += [row for row in ours if not _own(row)]
         stale[paper] += bool(figure.stale)
+    rows = {paper: own for paper, own in rows.items() if own}
     shown = [verdict for verdict in VERDICTS if any(row.verdict == verdict for own in rows.values() for row in own)]
     lines = [("", "claims", *shown, "stale figures")]
     rows["all"] = [row for own in rows.values() for row in own]
@@ -238,7 +240,7 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     head, *body = aligned(lines)
     for line in (colour.words(head), *body):
         click.echo(line)
-    if rows[OURS]:
+    if OURS in rows:
         click.echo(f"{OURS}: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n")
 
 
@@ -259,14 +261,26 @@ def _own_studies(results_dir: Path) -> str:
     return " ".join(study for study, paths in own if any(has_results(path, DEFAULT, results_dir) for path in paths))
 
 
-def _print_missing(judged: Sequence[Verdicts]) -> None:
-    """Name the figures without results, whose claims are not counted."""
-    missing = [figure for figure in judged if not figure.has_results]
-    names = ", ".join(f"{figure.name} ({counted(figure.claims, 'claim')})" for figure in missing)
-    if len(missing) > MOST_NAMES:
-        names = f"{len(missing)} figures with {counted(sum(figure.claims for figure in missing), 'claim')}"
-    if missing:
+def _print_missing(judged: Sequence[Verdicts], tier: str, results_dir: Path) -> None:
+    """Name the papers without results and what to do, and other figures without results, which are not counted."""
+    from fedrepro.results import missing
+
+    some = {_paper(figure) for figure in judged if figure.has_results}
+    papers = list(dict.fromkeys(paper for figure in judged if (paper := _paper(figure)) not in some))
+    if papers:
+        what = f"results of {', '.join(papers)}"
+        click.echo(missing.in_words(papers[0] if len(papers) == 1 else "PAPER", tier, results_dir, what=what))
+    lacking = [figure for figure in judged if not figure.has_results and _paper(figure) in some]
+    names = ", ".join(f"{figure.name} ({counted(figure.claims, 'claim')})" for figure in lacking)
+    if len(lacking) > MOST_NAMES:
+        names = f"{len(lacking)} figures with {counted(sum(figure.claims for figure in lacking), 'claim')}"
+    if lacking:
         click.echo(f"no results, and not counted: {names}")
+
+
+def _paper(figure: Verdicts) -> str:
+    """Return the paper, or the study, of a figure."""
+    return figure.name.partition("/")[0]
 
 
 def _level(level: str) -> str:
