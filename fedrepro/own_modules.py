@@ -157,6 +157,11 @@ def file(name: str) -> str:
     return _MODULES[name].file
 
 
+def of_file(path: Path) -> list[str]:
+    """Return the names of the modules of a file that this process has executed."""
+    return [name for name, module in _MODULES.items() if Path(module.file).resolve() == path.resolve()]
+
+
 def _registered(path: str, text: str, problem: str) -> OwnModule:
     module = OwnModule(path, text, problem)
     register(module)

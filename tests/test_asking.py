@@ -401,7 +401,7 @@ def test_affected_refuses_other_names(fedrepro: Call, small: Path) -> None:
         "fedmg: neither a Python file nor a method, problem, dataset or partition, did you mean 'fedmgs'?"
         in near.stderr
     )
-    assert f"{small}: is not a file of the package" in fedrepro("affected", small).stderr
+    assert f"{small}: is neither a file of the package" in fedrepro("affected", small).stderr
 
 
 def test_what_is_affected_is_what_gets_another_identity(fedrepro: Call, tmp_path: Path) -> None:

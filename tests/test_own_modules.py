@@ -187,6 +187,20 @@ def test_the_identity_includes_the_method_of_the_package_from_which_it_derives(o
     assert code.definition_of(FedMGS) in reached
 
 
+def test_affected_knows_methods_and_modules_of_own_specs_and_their_results(
+    own: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own.parent)
+    line = "mine/small  2 of 4 curves  twiceasmany"
+    for name in ("twiceasmany", "my_method.py"):
+        assert fedrepro("affected", name).output.splitlines()[0].split("  (")[0].rstrip() == line
+    assert "(no results)" in fedrepro("affected", "my_method.py").output
+    fedrepro("run", own, "-j", 1)
+    assert fedrepro("affected", "my_method.py").output.startswith(f"{line}\n")
+    *_, total = fedrepro("affected", "fedmgs").output.splitlines()
+    assert total.endswith(" with results at the paper tier, 1 of your own with results")
+
+
 def test_an_edit_makes_results_stale(own: Path, fedrepro: Call) -> None:
     fedrepro("run", own, "-j", 1)
     own.with_name("my_method.py").write_text(METHOD.replace("* self.extra", "* self.extra * 2"))

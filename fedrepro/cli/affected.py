@@ -13,10 +13,10 @@ from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import Choice, json_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import experiments as folder_of_specs
-from fedrepro.spec.find import load_all, of_own_studies, specs
+from fedrepro.spec.find import is_study, load_all, of_own_studies, specs
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 
 def complete_code(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -33,24 +33,27 @@ def complete_code(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path) -> None:
     """Print which figures a change of a method or a file affects.
 
-    METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package. A figure is
-    affected if the change would rename some of its runs, so that their results become stale. Comments, docstrings,
-    annotations and names of local variables can always be changed. Figures of your own specs are
-    listed after those of the papers.
+    METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package, or one that
+    your specs import. A figure is affected if the change would rename some of its runs, so that their results become
+    stale. Comments, docstrings, annotations and names of local variables can always be changed. Figures of your own
+    specs are listed after those of the papers. They have no paper tier: without --tier, the results of the whole spec
+    count.
 
     \b
     Examples:
       fedrepro affected fedmgs
       fedrepro affected fedrepro/problems/clustering/passes.py
       fedrepro affected two_digits mnist --json
+      fedrepro affected my_method.py
     """
     from fedrepro.results.read import has_results
     from fedrepro.runs.identity import affected_figures as affecting
 
-    targets = [affecting.target(name) for name in names]
-    figures = [*load_all(specs(folder_of_specs()), tier), *_own_figures(tier)]
+    own_tier = DEFAULT if tier == TIERS[-1] else tier  # which reduces nothing in a user's own study
+    figures = [*_of_project(tier, own_tier), *_own_figures(own_tier)]
+    targets = [affecting.target(name) for name in names]  # specs register the methods that they import
     changed = affecting.affected(figures, targets)
-    kept = [has_results(Path(item.figure.path), tier, results_dir) for item in changed]
+    kept = [has_results(Path(item.figure.path), item.figure.tier, results_dir) for item in changed]
     if as_json:
         rows = [
             {
@@ -75,7 +78,17 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
     )
     for line in lines:
         click.echo(line)
-    click.echo(f"{len(changed)} of {len(figures)} figures, {sum(kept)} with results at the {tier} tier")
+    own = sum(has for item, has in zip(changed, kept, strict=True) if is_study(item.figure.paper))
+    theirs = f"{sum(kept) - own} with results at the {tier} tier"
+    click.echo(
+        f"{len(changed)} of {len(figures)} figures, {theirs}" + (f", {own} of your own with results" if own else "")
+    )
+
+
+def _of_project(tier: str, own_tier: str) -> list[Figure]:
+    """Return the figures in ``experiments``; a user's own studies there have the tier ``own_tier``."""
+    figures = load_all(specs(folder_of_specs()), tier)
+    return [load(Path(figure.path), own_tier) if is_study(figure.paper) else figure for figure in figures]
 
 
 def _own_figures(tier: str) -> list[Figure]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrepro import registry
+from fedrepro import own_modules, registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.runs.identity import code
 from fedrepro.runs.identity.code import Definition
@@ -30,20 +30,19 @@ class Affected:
 
 
 def target(name: str) -> Callable[[Definition], bool]:
-    """Return which definitions a name means: those of a file of the package, or a registered class.
+    """Return which definitions a name means: those of a file, or a registered class.
 
-    name : the path of a Python file, or the name of a method, problem, dataset or partition. Raises UserError for
-    another name.
+    name : the path of a Python file of the package or of one that a spec which was read imports, or the name of a
+    method, problem, dataset or partition. Raises UserError for another name.
     """
     path = next((path for path in (Path(name), ROOT / name, ROOT.parent / name) if path.is_file()), None)
     if path is not None:
-        if not path.resolve().is_relative_to(ROOT):
-            raise UserError(
-                f"{name}: is not a file of the package ({ROOT}); for a method of your own, `fedrepro plan SPEC` "
-                "counts the runs to compute again"
-            )
-        module = ".".join((code.PACKAGE, *path.resolve().relative_to(ROOT).with_suffix("").parts))
-        return lambda definition: definition.module == module
+        modules = own_modules.of_file(path)
+        if path.resolve().is_relative_to(ROOT):
+            modules = [".".join((code.PACKAGE, *path.resolve().relative_to(ROOT).with_suffix("").parts))]
+        if not modules:
+            raise UserError(f"{name}: is neither a file of the package ({ROOT}) nor a module that your specs import")
+        return lambda definition: definition.module in modules
     tables = (registry.methods(), registry.problems(), registry.datasets(), registry.partitions())
     classes = {key: entry.cls for table in tables for key, entry in table.items()}
     if name not in classes:
