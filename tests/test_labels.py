@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 
@@ -106,3 +107,20 @@ def test_a_method_without_rounds_is_a_level_by_itself_where_curves_run_along_the
     assert [curve.role for curve in spec(tmp_path, text).panels[0].curves] == ["level", "curve", "curve"]
     swept = "  s: {x: parameter, options: {parameter: n_init}, curves: [{algorithm: kmeans++, n_init: [1, 2]}]}\n"
     assert {curve.role for curve in spec(tmp_path, "algorithm: fedmgs", swept).panels[1].curves} == {"curve"}
+
+
+def test_two_files_of_ones_own_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    figure = spec(tmp_path, "algorithm: fedmgs\nalgorithm: fedmavg")
+    (first, second), files = (
+        figure.panels[0].curves,
+        [{"path": "a/x.csv", "labels": "g"}, {"path": "b/y.npy", "labels": ""}],
+    )
+    curves = [
+        dataclasses.replace(
+            c, setting=dataclasses.replace(c.setting, names={"dataset": alias}, dataset="file", dataset_params=of)
+        )
+        for c, alias, of in zip((first, second), ("here", "there"), files, strict=True)
+    ]
+    assert naming.aliases(curves, kinds=("dataset",)) == {"here": "x.csv", "there": "y.npy"}
+    files[1]["path"] = "b/x.csv"
+    assert naming.aliases(curves, plain=True, kinds=("dataset",))["there"].startswith("path = b/x.csv, labels = ")

@@ -296,7 +296,15 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         ),
         (
             {"kind": "scatter", "curves": (KEPT,)},
-            "xy: panel 'a' needs options.xy: the array of coordinates of its points",
+            "xy: panel 'a' needs options.xy: the array of coordinates of its points, which `artifacts` keeps",
+        ),
+        (
+            {"kind": "scatter"},
+            "xy: panel 'a' needs options.xy: the array of coordinates of its points, which `artifacts` keeps",
+        ),
+        (
+            {"kind": "bars", "xscale": "log"},
+            "xscale: panel 'a': groups of bars have no scale; set `xscale: linear`",
         ),
         (
             {"kind": "scatter", "published": ({"y": 1},)},

@@ -180,7 +180,9 @@ def aliases(curves: Iterable[Curve], plain: bool = False, kinds: Iterable[str] =
             own = (kind == "dataset" and called(name, params)) or names.get(name, alias)
             rivals = [other for registered, other in known.values() if registered == name]
             differ = [n for n in params if len({repr(other.get(n)) for other in rivals}) > 1]
-            pairs = [pair(n, params[n], plain) for n in differ]
+            files = [called(*other) if kind == "dataset" else "" for other in known.values()]
+            told = files.count(own) == 1  # the name of a file tells it apart
+            pairs = [] if told else [pair(n, params[n], plain) for n in differ]
             alone = {registered for registered, _ in known.values()} == {name}
             text = ", ".join(pairs if alone and pairs else [own, *pairs])
             words[alias] = f"{text} ({alias})" if text in words.values() else text

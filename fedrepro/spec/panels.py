@@ -331,6 +331,8 @@ def _check_positions(panel: Panel) -> None:
 
 def _check_bars(panel: Panel) -> None:
     """Check that every curve has a value for its group, and that published numbers with an x name a bar."""
+    if panel.xscale != "linear":
+        raise ParameterError("xscale", f"panel '{panel.id}': groups of bars have no scale; set `xscale: linear`")
     swept_by = swept(panel)
     bars, groups = list(layout.lines(panel.curves, swept_by)), layout.groups(panel.curves, swept_by)
     for item in panel.published:
@@ -408,7 +410,7 @@ def _check_arrays(panel: Panel) -> None:
         if array and array not in arrays:
             known = f"{nearest(array, arrays)} (artifacts: {', '.join(arrays) or 'none'})"
             raise ParameterError(name, f"panel '{panel.id}': no run keeps the array '{array}'{known}")
-    if arrays and not options.xy:
+    if not options.xy:
         raise no_coordinates(panel)
 
 
@@ -420,7 +422,8 @@ def no_grouping(panel: Panel, wanted: str, arrays: Iterable[str]) -> ParameterEr
 
 def no_coordinates(panel: Panel) -> ParameterError:
     """Return the error of a scatter panel of arrays without an array of coordinates."""
-    return ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array of coordinates of its points")
+    words = "the array of coordinates of its points, which `artifacts` keeps"
+    return ParameterError("xy", f"panel '{panel.id}' needs options.xy: {words}")
 
 
 def _check_metrics(panel: Panel, name: str, metrics: Iterable[str]) -> None:
