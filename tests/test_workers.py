@@ -270,6 +270,22 @@ def test_what_killed_processes_left_is_gone_after_the_next_run(fedrepro: Call, s
     assert not [path for path in kept if not path.exists()]
 
 
+def test_only_the_last_of_several_commands_removes_their_arrays(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "results" / ".scratch"
+    with task.sharing(scratch) as done, task.sharing(scratch):  # two other commands
+        assert fedrepro("run", small, "-j", 1).exit_code == 0
+        kept = list(scratch.glob("*/problem.json"))
+        assert kept
+        (scratch / "mine").mkdir()
+        (scratch / "unfinished").mkdir()
+        done.add("mine")
+    assert sorted(path.name for path in scratch.iterdir() if path.suffix != ".lock") == ["unfinished"]
+    stale = scratch / task.IN_USE
+    os.utime(stale, (0, 0))
+    task.evict(scratch)
+    assert stale.exists()
+
+
 def test_runs_of_a_group_that_dies_are_tried_one_by_one(tmp_path: Path) -> None:
     class Run:
         def __init__(self, id_: str) -> None:

@@ -31,7 +31,7 @@ from fedrepro.runs.storage.restore import restore
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import local
 from fedrepro.runs.workers.remote import Cluster
-from fedrepro.runs.workers.task import discard, evict
+from fedrepro.runs.workers.task import evict, sharing
 from fedrepro.spec.find import with_tier
 
 SOON = 20.0
@@ -111,7 +111,7 @@ def run(
     outcome = Outcome()
     began = time.perf_counter()
     alone = _locks(plan, folders, quiet) if part is None else _own_scratch(folders)
-    with alone as folders, _interruptible() as stop:
+    with alone as folders, _interruptible() as stop, sharing(folders.scratch) as done_with:
         store.open()
         if fresh:
             for id_ in wanted:
@@ -144,7 +144,7 @@ def run(
             outcome.computed = sum(store.has(run.id) for run in todo)
             outcome.left = len(todo) - outcome.computed - len(outcome.failed)
         else:
-            discard(folders.scratch, {run.problem_id for run in todo if store.has(run.id)})
+            done_with.update(run.problem_id for run in todo if store.has(run.id))
     outcome.seconds = time.perf_counter() - began
     return outcome
 

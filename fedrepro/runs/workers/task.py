@@ -19,20 +19,31 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from filelock import FileLock, Timeout
+
+try:
+    import fcntl
+except ImportError:  # on Windows, which removes no file that is mapped
+    fcntl = None  # type: ignore[assignment]
 
 from fedrepro import __version__, cpu, registry, snapshot
 from fedrepro.data.content_fingerprint import fingerprint
 from fedrepro.errors import UserError
-from fedrepro.files import abandoned
+from fedrepro.files import abandoned, writing
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.lockstep import Stopped
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity import code
 
 STALE_DAYS = 7
+IN_USE = "in-use.lock"
+"""The file in a folder of shared arrays on which every command that uses them holds a shared lock."""
+
+DONE = ".done"
+"""Suffix of the mark of a problem that some command has done while another one used the folder."""
+
 ASKS = 0.5
 """Seconds between two checks whether the client still waits for a group."""
 
@@ -227,16 +238,43 @@ def evict(scratch: Path) -> None:
     if not scratch.is_dir():
         return
     for folder in scratch.iterdir():
+        if folder.name == IN_USE:
+            continue
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > STALE_DAYS * 86400 or abandoned(folder.name) or _left(folder):
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
-def discard(scratch: Path, problems: Iterable[str]) -> None:
-    """Remove the shared arrays of problems whose runs are done; a command that still maps them is not affected."""
-    for problem in problems:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(scratch / problem)
+@contextlib.contextmanager
+def sharing(scratch: Path) -> Iterator[set[str]]:
+    """Use shared arrays together with other commands; yield a set, to which the caller adds the problems it has done.
+
+    The last command that uses the folder removes the arrays of these problems. Locks end with their process.
+    """
+    with writing(scratch):
+        scratch.mkdir(parents=True, exist_ok=True)
+        lock = (scratch / IN_USE).open("a")
+    done: set[str] = set()
+    with lock:
+        with contextlib.suppress(OSError):  # a file system without locks: arrays are removed after a week
+            if fcntl:
+                fcntl.flock(lock, fcntl.LOCK_SH)
+        try:
+            yield done
+        finally:
+            _discard(scratch, done, lock)
+
+
+def _discard(scratch: Path, done: Iterable[str], lock: IO[str]) -> None:
+    """Mark problems as done, and remove the arrays of all marked problems if no other command holds the lock."""
+    with contextlib.suppress(OSError):  # BlockingIOError: another command uses the folder
+        for problem in done:
+            (scratch / f"{problem}{DONE}").touch()
+        if fcntl:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for mark in scratch.glob(f"*{DONE}"):
+            shutil.rmtree(mark.with_suffix(""), ignore_errors=True)
+            mark.unlink(missing_ok=True)
 
 
 def _left(folder: Path) -> bool:
