@@ -232,6 +232,19 @@ def test_a_process_asked_for_as_the_command_ends_is_ended_too(tmp_path: Path, mo
     assert "cannot schedule new futures after shutdown" in str(sweep.outcomes.get_nowait())
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_process_that_a_method_forks_ends_as_if_there_were_no_handler() -> None:
+    with runner._interruptible():
+        child = os.fork()
+        if not child:
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(10)
+            finally:
+                os._exit(3)  # the handler has raised
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+
+
 def test_interrupted_before_anything_is_computed(fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -228,10 +228,17 @@ class _Stop:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[_Stop]:
-    """Make SIGTERM and SIGHUP end the command as Ctrl-C does, with finished runs kept."""
-    stop = _Stop()
+    """Make SIGTERM and SIGHUP end the command as Ctrl-C does, with finished runs kept.
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    A process that a method forks, for instance with ``multiprocessing.Pool``, ends as if there were no handler.
+    """
+    stop, command = _Stop(), os.getpid()
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != command:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
         stop.asked = True
         raise KeyboardInterrupt
 
