@@ -32,6 +32,14 @@ def test_closed_streams_do_not_end_a_run(small: Path, tmp_path: Path, closed: st
     assert (tmp_path / "results" / "smoke" / "beyond" / "small.csv").exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has this device")
+@pytest.mark.parametrize("words", ["list", "--help"])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, words: str) -> None:
+    done = shell(f"$PY -m fedrepro {words} > /dev/full", tmp_path)
+    said = "error: the output cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_a_deleted_working_folder_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

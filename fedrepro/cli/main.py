@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from fedrepro import __version__, cpu
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import FULL, UserError, nearest
 
 COMMANDS = {
     "affected": ("affected:affected", "Print which figures a change of a method or a file affects."),
@@ -61,7 +62,14 @@ class _Group(click.Group):
         if not (args or kwargs) and _computes(sys.argv[1:]):  # called by a shell, not by a program
             return _run_from_copy()
         cpu.pin()  # before a command loads the numerical libraries
-        return super().main(*args, **kwargs)
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if error.filename is not None or error.errno not in (*FULL, errno.EIO):
+                raise
+            _discard_output()
+            click.secho(f"error: the output cannot be written ({error.strerror})", fg="red", err=True)
+            sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
         from fedrepro.cli import colour
@@ -119,6 +127,12 @@ class _Group(click.Group):
         """Write what click writes without importing the commands, which takes three times as long."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+def _discard_output() -> None:
+    """Send what the output has not taken nowhere: Python would try to write it again at the end."""
+    with contextlib.suppress(OSError):  # a stream without a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _reason(error: OSError) -> str:
