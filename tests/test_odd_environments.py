@@ -17,6 +17,7 @@ from fedrepro import processes
 from fedrepro.errors import UserError
 
 Call = Callable[..., Result]
+ROOT = str(Path(__file__).parents[1])
 
 
 def shell(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -32,6 +33,13 @@ def test_closed_streams_do_not_end_a_run(small: Path, tmp_path: Path, closed: st
     assert (tmp_path / "results" / "smoke" / "beyond" / "small.csv").exists()
 
 
+def test_files_named_like_modules_of_python_do_not_end_workers(small: Path, tmp_path: Path) -> None:
+    for name in ("random", "subprocess", "signal", "warnings"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported')")
+    done = shell(f"$PY -P -m fedrepro run {small} --tier smoke -j 2 -q", tmp_path, PYTHONPATH=ROOT)
+    assert (done.returncode, "imported" in done.stderr) == (0, False), done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has this device")
 @pytest.mark.parametrize("words", ["list", "--help"])
 def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, words: str) -> None:
@@ -43,8 +51,7 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, words: str) -
 def test_a_deleted_working_folder_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    root = str(Path(__file__).parents[1])
-    done = shell(f"rmdir {gone}; $PY -P -m fedrepro verdict fedc/fig5", gone, PYTHONPATH=root)
+    done = shell(f"rmdir {gone}; $PY -P -m fedrepro verdict fedc/fig5", gone, PYTHONPATH=ROOT)
     assert done.returncode == 2
     assert done.stderr == "error: the working folder was deleted; change to an existing folder (cd) and try again\n"
 

@@ -59,8 +59,10 @@ class _Group(click.Group):
         for name in ("stdout", "stderr"):  # None if the stream was closed, which libraries do not expect
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        if not (args or kwargs) and _computes(sys.argv[1:]):  # called by a shell, not by a program
-            return _run_from_copy()
+        if not (args or kwargs):  # called by a shell, not by a program
+            os.environ.setdefault("PYTHONSAFEPATH", "1")  # workers import no random.py of the current folder
+            if _computes(sys.argv[1:]):
+                return _run_from_copy()
         cpu.pin()  # before a command loads the numerical libraries
         try:
             return super().main(*args, **kwargs)
