@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -22,35 +23,59 @@ _PLACE: ContextVar[Path | None] = ContextVar("place of nameless files", default=
 def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
     """Write a file under a temporary name, flush it, then rename it, so that no incomplete file is ever visible.
 
-    Raises Unwritable if that fails; an existing file is then unchanged.
+    If the path is a link, the file that it names is replaced. A pipe or a device is written into. Raises Unwritable if
+    that fails; an existing file is then unchanged.
     """
-    part = path.with_name(f".{path.name}.{me()}.{secrets.token_hex(4)}.part")
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, part, content)
+        if _is_special(path):
+            with open(path, "wb") as stream:
+                _fill(stream, content)
+            return
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(target, target.with_name(f".{target.name}.{me()}.{secrets.token_hex(4)}.part"), content)
 
 
 def require_writable(path: Path) -> None:
     """Raise Unwritable if a file could not be written to ``path``, before its content is computed for minutes."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part"):
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=".part"):
             pass
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, or a link to one."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _target(path: Path) -> Path:
+    """Return the path that a link names, or the path itself."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _write(path: Path, part: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
     try:
         with open(part, "wb") as stream:
-            if isinstance(content, bytes):
-                stream.write(content)
-            else:
-                content(stream)
+            _fill(stream, content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(part, path)
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _fill(stream: IO[bytes], content: bytes | Callable[[IO[bytes]], object]) -> None:
+    if isinstance(content, bytes):
+        stream.write(content)
+    else:
+        content(stream)
 
 
 @contextlib.contextmanager

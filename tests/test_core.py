@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedrepro.files import atomically
+from fedrepro.files import atomically, require_writable
 from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
@@ -159,3 +160,24 @@ def test_nothing_half_written_gets_its_name(tmp_path: Path) -> None:
         atomically(target, fail)
     assert target.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "folder" / "file"
+    link.symlink_to("folder/file")
+    for content in (b"first", b"second"):
+        require_writable(link)
+        atomically(link, content)
+    assert link.is_symlink()
+    assert file.read_bytes() == b"second"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder", "link"]
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    require_writable(pipe)
+    atomically(pipe, b"receipt")
+    assert (pipe.is_fifo(), os.read(reader, 100)) == (True, b"receipt")
+    os.close(reader)
