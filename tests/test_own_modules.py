@@ -16,7 +16,10 @@ from click.testing import Result
 from fedrepro import own_modules, registry
 from fedrepro.errors import UserError
 from fedrepro.results import load
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import local
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load as load_spec
 
@@ -152,6 +155,35 @@ def test_a_method_that_exits_fails_its_own_runs_only(own: Path, fedrepro: Call, 
     assert [line.partition(": ")[2] for line in ran.stderr.splitlines() if why in line] == [
         f"{why} ({own.with_name('my_method.py')}:22)"
     ] * 2
+
+
+def test_a_method_that_ended_the_command_itself_gets_another_process(
+    own: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted, elsewhere = [], []
+
+    def interrupted(*_: object) -> None:
+        noted.append(len(list(tmp_path.rglob("*.failed.json"))))
+        raise KeyboardInterrupt
+
+    def workers(groups: list[list[Run]], *_: object) -> Iterator[tuple[str, str]]:
+        elsewhere.extend(groups)
+        yield from ()
+
+    monkeypatch.setattr(local, "attempt", interrupted)
+    monkeypatch.setattr(local, "answers", workers)
+    assert fedrepro("run", own, "-j", 1).exit_code == 130
+    assert noted[0] > 0
+    assert not list(tmp_path.rglob("*.failed.json"))
+    assert fedrepro("run", own, "-j", 1).exit_code == 130  # it was only interrupted
+    with monkeypatch.context() as crash:
+        crash.setattr(Store, "forget_failure", lambda *_: None)
+        fedrepro("run", own, "-j", 1)
+    said = fedrepro("failures", own, "--results", tmp_path / "results").output
+    assert "failed: its process was the command itself, which ended; the same command computes it" in said
+    assert not elsewhere
+    fedrepro("run", own, "-j", 1)
+    assert elsewhere
 
 
 def test_the_text_travels_with_a_run_to_a_process_without_the_file(own: Path, tmp_path: Path) -> None:

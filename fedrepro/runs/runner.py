@@ -40,6 +40,9 @@ SOON = 20.0
 BRIEF = 2.0
 """Predicted seconds up to which all work is done in the command's own process: to start workers would take as long."""
 
+BEGUN = f"{local.DIED} was the command itself, which ended; the same command computes it in another process"
+"""The note of a run that this process computes."""
+
 
 @dataclass
 class Outcome:
@@ -172,6 +175,7 @@ def _compute(
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
         here = sum(costs.values()) < SOON if jobs == 1 else jobs is None and timings.total(todo, 1) < BRIEF
+        here = here and not _died(todo, Store(folders.store))
         workers = 1 if here else workers
         answers = _here(together, folders) if here else local.answers(together, folders.store, folders.scratch, workers)
     else:
@@ -212,7 +216,33 @@ def _compute(
 def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, str]]:
     """Compute groups in this process; yield the outcome of each run once it is stored."""
     for group in together:
-        yield from local.attempt(group, folders.store, folders.scratch)
+        with _noted_as_begun([run for run in group if run.setting.own is not None], Store(folders.store)):
+            answers = local.attempt(group, folders.store, folders.scratch)
+        yield from answers
+
+
+@contextlib.contextmanager
+def _noted_as_begun(runs: list[Run], store: Store) -> Iterator[None]:
+    """Note for the next command which runs of the user's methods this process computes: a crash ends it."""
+    try:
+        for run in runs:
+            note = {"why": BEGUN, "traceback": "", "series": run.setting.series, "trial": run.trial}
+            store.fail(run.id, note)
+        yield
+    finally:
+        for run in runs:
+            if _why(run, store) == BEGUN:
+                store.forget_failure(run.id)
+
+
+def _why(run: Run, store: Store) -> str:
+    """Return why a run failed last, or ''."""
+    return str((store.failure(run.id) or {"why": ""})["why"])
+
+
+def _died(runs: list[Run], store: Store) -> bool:
+    """Return whether the last process that computed one of these runs with a user's method died."""
+    return any(run.setting.own is not None and _why(run, store).startswith(local.DIED) for run in runs)
 
 
 def _timed(plan: Plan) -> frozenset[str]:

@@ -141,6 +141,10 @@ class Store:
         text = json.dumps(dict(note), sort_keys=True, indent=1).encode()
         atomically(self._failure(run), text)
 
+    def forget_failure(self, run: str) -> None:
+        """Remove the run's failure note."""
+        self._remove(self._failure(run))
+
     def failure(self, run: str) -> dict[str, Any] | None:
         """Return the note of a failed run, or None."""
         try:

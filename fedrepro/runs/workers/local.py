@@ -26,6 +26,9 @@ from fedrepro.runs.workers import programs
 GRACE = 0.5
 """Seconds to wait before a dead process counts as lost: the whole command may be ending."""
 
+DIED = "failed: its process"
+"""How the failure of a run begins whose process died."""
+
 
 def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) -> Generator[tuple[str, str]]:
     """Compute the groups, ``jobs`` at a time; yield each run's outcome: (id, 'ok' | 'diverged' | 'failed: why').
@@ -163,7 +166,7 @@ class _Sweep:
                 self.waiting.extendleft([run] for run in reversed(left))
             return answers
         for run in left:
-            why = f"failed: its process {processes.reason(error)}"
+            why = f"{DIED} {processes.reason(error)}"
             note = {"why": why, "traceback": "".join(traceback.format_exception(error))}
             self.store.fail(run.id, note | {"series": run.setting.series, "trial": run.trial})
             answers.append((run.id, why))
