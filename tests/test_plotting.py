@@ -26,7 +26,7 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
 from fedrepro.plotting.figure import METADATA, prepare
-from fedrepro.plotting.header_footer import footer, footer_parts, sidecar_of, tags
+from fedrepro.plotting.header_footer import caption, footer, footer_parts, sidecar_of, tags
 from fedrepro.plotting.legend import _rows_of_kin, arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared, Room
 from fedrepro.plotting.series import Average, FigureData, Trial
@@ -318,6 +318,10 @@ def footer_of(name: str) -> str:
     return texts(name, "footer")[0].replace("\n", " ")
 
 
+def footer_text(shown) -> str:
+    return next(t.get_text() for t in shown.texts if t.get_gid() == "footer").replace("\n", " ")
+
+
 def line_of(ax, label: str):
     return next(line for line in ax.lines if line.get_label() == label)
 
@@ -555,8 +559,7 @@ def test_two_kinds_of_band_say_whose_they_are():
     )
 
     def said(*panels):
-        drawn = build(figure(*panels), frame, WHOLE)
-        return next(t.get_text() for t in drawn.texts if t.get_gid() == "footer").replace("\n", " ")
+        return footer_text(build(figure(*panels), frame, WHOLE))
 
     both = said(panel("a", many, few))
     assert "a: band of FedCAvg: ±1 sd" in both
@@ -564,6 +567,27 @@ def test_two_kinds_of_band_say_whose_they_are():
     apart = said(panel("a", many), panel("b", few), panel("c", many))
     assert "a, c: band: ±1 sd · b: band: min–max" in apart
     assert "· band: ±1 sd" in said(panel("a", many), panel("c", many))
+
+
+def test_two_kinds_of_cells_say_whose_they_are_with_the_letters_of_the_picture():
+    full, cute = curve("altmaxvar", "AltMaxVar"), curve("cutemaxvar", "CuteMaxVar q=3", q=3)
+    s = np.arange(11)
+    cost, optimum = 10.0 * 0.5**s, np.full(11, 1.0)
+    frame = pd.concat(
+        rows(line, t, s, values, metric=metric)
+        for line in (full, cute)
+        for t in (1, 2)
+        for metric, values in (("objective", cost), ("cost", cost), ("optimum", optimum))
+    )
+    options = {"rows": "algorithm", "columns": "dataset", "reach": 1.5}
+    read_off = options | {"ratio_from": {"algorithm": "altmaxvar"}}
+    panels_ = [
+        panel(name, full, cute, kind="table", options=given)
+        for name, given in (("common", read_off), ("fresh", read_off), ("bits", options))
+    ]
+    said = footer_text(build(figure(*panels_), frame, WHOLE))
+    assert "a, b: cells: read off curves averaged over trials" in said
+    assert "c: cells: mean ± sd over trials" in said
 
 
 def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
@@ -867,8 +891,13 @@ def test_an_absent_dataset_takes_a_line_and_no_axes():
     made_ = build(shown, frame, about)
     assert [ax.get_title(loc="left") for ax in made_.axes if ax.axison] == ["(c) digits"]
     said = absent_of(made_)
-    assert "(a) Netflix, objective; (b) Netflix, RMSE: no results: computed without Netflix" in said
+    absent = "no results: the data of Netflix were absent when this was computed"
+    assert f"(a) Netflix, objective; (b) Netflix, RMSE: {absent}" in said
     assert "(d) Local: no results: failed" in said
+    lacking = dataclasses.replace(about, missing=("1 curve: the dataset netflix is absent",))
+    assert "missing" not in footer_text(build(shown, frame, lacking)), "the reason is above"
+    beside = figure(panel("a", gone), panel("b", gone, here))
+    assert "missing: 1 curve: the dataset netflix is absent" in footer_text(build(beside, frame, lacking))
     whole = build(dataclasses.replace(shown, panels=shown.panels[:2]), frame, about)
     assert whole.get_size_inches()[1] < 2, "no page of empty axes"
     assert absent_of(build(shown, pd.concat(decay(here, 1, 0.1, 0.3)), Sidecar())).endswith("(d) Local: no results")
@@ -1255,6 +1284,8 @@ def test_table_of_savings_compares_trial_by_trial():
     options |= {"axis": "uplink_bits", "saving_from": {"algorithm": "altmaxvar"}}
     cells = panel_cases.cells(figure(shown), shown, frame)
     assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
+    alone = panel_cases.cells(figure(shown), shown, frame[frame["algorithm"] != "altmaxvar"])
+    assert alone["status"].tolist() == ["no results", *["nothing to compare with"] * 2]
     late = frame.assign(uplink_bits=frame["uplink_bits"] + 1000)  # sent before the first round
     options |= {"from_start": True, "columns": "metric", "measure": "share saved"}
     cells = panel_cases.cells(figure(shown), shown, late)
@@ -1421,6 +1452,22 @@ def test_a_panel_by_itself_says_how_many_trials_its_own_curves_have():
     assert sidecar_of(b, alone).missing == ()
     assert tags(FigureData(figure(b), frame, sidecar_of(b, alone))) == []
     assert footer(FigureData(figure(b), frame, sidecar_of(b, alone)), ()).endswith("3 trials")
+    absent = dataclasses.replace(whole, missing=("2 curves: the dataset tcga is absent",))
+    gone = panel("c", few, curve("fedcgds", "FedCGds", dataset="tcga"))
+    assert sidecar_of(b, absent).missing == ()
+    assert sidecar_of(gone, absent).missing == ("1 curve: the dataset tcga is absent", "1 curve: 1 of 3 trials")
+
+
+def test_a_caption_says_what_curves_lack_in_sentences():
+    line = curve("fedcavg", "FedCAvg")
+    missing = ("1 curve: the dataset tcga is absent: `fedrepro data fetch tcga`", "12 curves: 1 of 3 trials", "s: lost")
+    about = Sidecar(complete=False, trials_done=1, trials_wanted=3, missing=missing)
+    source = FigureData(figure(panel("a", line)), rows(line, 1, [0], [1]), about)
+    assert caption(source).endswith(
+        "1 of 3 trials. One curve has no results: the data of TCGA were absent. 12 curves have 1 of 3 trials. "
+        "Missing: s: lost."
+    )
+    assert "PARTIAL" not in caption(source)
 
 
 def test_data_of_another_size_than_the_papers_are_marked():

@@ -155,7 +155,10 @@ def test_tables_of_methods_have_a_best_cell_per_column_and_can_omit_the_papers_n
     ).output
     assert "paper 4" not in table
     assert "`" not in table, "a caption has no commands"
-    assert "KM$|$$|$" in table
+    assert "KM$\\|$ & " in table
+    assert "Ten curves have no results: the data of TCGA were absent." in table
+    assert "PARTIAL" not in table
+    assert "missing" not in table
 
 
 def test_numbers_for_programs_are_in_the_units_of_the_results(fedrepro: Call) -> None:

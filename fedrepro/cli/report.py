@@ -214,7 +214,7 @@ def show(
       fedrepro show fedmf/table1 --tier paper --format latex --bold --no-published
       fedrepro show fedc/fig5 --panel a --at 50
     """
-    from fedrepro.plotting.header_footer import footer, tags
+    from fedrepro.plotting.header_footer import footer, in_sentences, tags
     from fedrepro.plotting.series import FigureData
     from fedrepro.report import end_values, table_formats
     from fedrepro.results import missing, staleness
@@ -232,7 +232,7 @@ def show(
     name, caveats = source.figure.name, " · ".join(tags(source))
     if at is not None:
         end_values.check_round(source, panel, at)
-    caption = " ".join(" ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())]).split())
+    caption = " ".join(f"{name}: {'. '.join(in_sentences(source, (), ' · '))}.".split())
     if form in ("csv", "json"):
         if source.stale:
             stale = {(name, source.figure.tier): source.stale}

@@ -146,7 +146,7 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
         height += ratios[-1] if strip else 0.0
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
-    parts = footer_parts(source, panel_notes(source, every))
+    parts = footer_parts(source, panel_notes(source, every), _told(source, every))
     foot = style.wrap(" · ".join(map(style.safe, parts)), width - 2 * MARGIN, style.TINY)
     below = 0.14 * (foot.count("\n") + 1) + 0.13
     absent = _absent(source, every, titles, width - 2 * MARGIN)
@@ -185,16 +185,21 @@ def literal_dollars(artist: Artist) -> None:
 
 
 def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
-    """Return the notes of panels with results for the footer; different bands with the panels they belong to."""
-    noted = [(panel.id, note) for panel, drawn in zip(source.figure.panels, every, strict=True) if not drawn.absent
-            for note in drawn.notes]  # fmt: skip
-    bands: dict[str, list[str]] = {}
-    for name, note in noted:
-        if note.startswith("band: "):
-            bands.setdefault(note, []).append(name)
-    if len(bands) < 2:
-        return [note for _, note in noted]
-    named = {note: f"{', '.join(names)}: {note}" for note, names in bands.items()}
+    """Return the notes of panels with results for the footer.
+
+    Notes on bands, or on cells of tables, that differ are preceded by the letters of their panels.
+    """
+    letters = panel_names.letters(source.figure.panels)
+    noted = [(letters.get(panel.id, panel.id), note) for panel, drawn in zip(source.figure.panels, every, strict=True)
+            if not drawn.absent for note in drawn.notes]  # fmt: skip
+    named: dict[str, str] = {}
+    for kind in ("band: ", "cells: "):
+        places: dict[str, list[str]] = {}
+        for letter, note in noted:
+            if note.startswith(kind):
+                places.setdefault(note, []).append(letter)
+        if len(places) > 1:
+            named |= {note: f"{', '.join(of)}: {note}" for note, of in places.items()}
     return [named.get(note, note) for _, note in noted]
 
 
@@ -232,8 +237,24 @@ def lacking(panel: Panel, prepared: Prepared, source: FigureData) -> str:
     states = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
     gone = [naming.dataset(name) for name in names if states.get(name) == "absent"]
-    why = f"computed without {' and '.join(gone)}" if gone else prepared.absent  # the data may be here now
+    absent = f"the data of {' and '.join(gone)} were absent when this was computed"  # they may be here now
+    why = absent if gone else prepared.absent
     return (why if why.startswith("no ") else f"no results: {why}") if prepared.absent else ""
+
+
+def _told(source: FigureData, every: Sequence[Prepared]) -> set[str]:
+    """Return the absent datasets that only empty panels use, whose lines give the reason."""
+    pairs = list(zip(source.figure.panels, every, strict=True))
+    empty, drawn = (
+        {
+            curve.setting.dataset
+            for panel, prepared in pairs
+            if bool(prepared.absent) is absent
+            for curve in panel.curves
+        }
+        for absent in (True, False)
+    )
+    return empty - drawn
 
 
 def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:

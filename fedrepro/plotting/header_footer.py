@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,14 @@ MARGIN, TAG = 0.12, 0.32
 
 STATES = {"present": "real", "none needed": "generated"}
 """Names for readers of the states of a dataset."""
+
+ABSENT = re.compile(r"the dataset (\S+) is (absent|damaged)")
+"""The reason of a sidecar for curves without results."""
+
+COUNTED = re.compile(r"(\d+) curves?: (.+)")
+"""What curves lack, in the words of a sidecar."""
+
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 OWN_FILE = "own file"
 """The state of a user's own file, which is shown by its name."""
@@ -59,11 +67,22 @@ def sidecar_of(panel: Panel, sidecar: Sidecar) -> Sidecar:
     counts = [(sum(map(bool, ids)), len(ids)) for name, ids in sidecar.runs.items() if name in series]
     if not counts:
         return own
-    others = (text for text in sidecar.missing if not lacking_trials.ENDING.search(text))
+    others = filter(None, (_of_panel(text, panel, sidecar) for text in sidecar.missing))
     missing = (*others, *lacking_trials.in_words(counts))
     fewest = min(done for done, _ in counts)
     complete = sidecar.complete or (not missing and fewest >= (sidecar.trials_wanted or 0))
     return replace(own, missing=missing, trials_done=fewest, complete=complete)
+
+
+def _of_panel(text: str, panel: Panel, sidecar: Sidecar) -> str:
+    """Return what a panel lacks besides trials; '' if data are absent that no curve of it without results uses."""
+    if lacking_trials.ENDING.search(text):
+        return ""
+    found = ABSENT.search(text)
+    if found is None:
+        return text
+    lacking = {c.setting.series for c in panel.curves if c.setting.dataset == found[1]} - set(sidecar.runs)
+    return f"{len(lacking)} curve{'s' * (len(lacking) > 1)}: {found[0]}" if lacking else ""
 
 
 def _is_smaller(figure: Figure) -> bool:
@@ -109,8 +128,15 @@ def footer(source: FigureData, notes: Iterable[str]) -> str:
     return " · ".join(footer_parts(source, notes))
 
 
-def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
-    """Return the parts of the footer."""
+def footer_parts(source: FigureData, notes: Iterable[str], told: Collection[str] = ()) -> list[str]:
+    """Return the parts of the footer. told : datasets whose absence the picture explains elsewhere."""
+    missing = [text for text in _missing(source) if not ((found := ABSENT.search(text)) and found[1] in told)]
+    more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
+    return _facts(source, notes) + (["missing: " + "; ".join(missing[:3]) + more] if missing else [])
+
+
+def _facts(source: FigureData, notes: Iterable[str]) -> list[str]:
+    """Return the parts of the footer about the results that are there."""
     sidecar, figure = source.sidecar, source.figure
     count = _count(*_trials(source))
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
@@ -125,16 +151,35 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += figure.adjusted
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
-    parts += _sizes(source)
+    return parts + _sizes(source)
+
+
+def _missing(source: FigureData) -> list[str]:
+    """Return what curves lack: ``10 curves: the dataset tcga is absent``, ``2 curves: 1 of 3 trials``."""
     wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those
-    missing = [
+    return [
         lacking_trials.ENDING.sub(lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text))
-        for text in sidecar.missing
+        for text in source.sidecar.missing
     ]
-    if missing:
-        more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
-        parts.append("missing: " + "; ".join(missing[:3]) + more)
-    return parts
+
+
+def in_sentences(source: FigureData, notes: Iterable[str], between: str) -> list[str]:
+    """Return what a caption says about the results: tags, footer, and what curves lack. between : separates parts."""
+    lacking = [_sentence(text) for text in _missing(source)]
+    own = [tag for tag in tags(source) if not (lacking and tag.startswith("PARTIAL"))]
+    return [*filter(None, ["; ".join(own)]), between.join(_facts(source, notes)), *lacking]
+
+
+def _sentence(text: str) -> str:
+    """Return what curves lack as a sentence: ``Ten curves have no results: the data of TCGA were absent``."""
+    found = COUNTED.fullmatch(text)
+    if found is None:
+        return f"Missing: {text}"
+    number, what = int(found[1]), found[2]
+    curves = f"{NUMBERS[number] if number < len(NUMBERS) else number} {'curve has' if number == 1 else 'curves have'}"
+    if lacking_trials.ENDING.fullmatch(what):
+        return f"{curves} {what}"
+    return f"{curves} no results: {ABSENT.sub(lambda m: f'the data of {naming.dataset(m[1])} were {m[2]}', what)}"
 
 
 def without_command(reason: str) -> str:
@@ -143,8 +188,8 @@ def without_command(reason: str) -> str:
 
 
 def caption(source: FigureData) -> str:
-    """Return the caption of a figure's tables: title, tags and footer."""
-    return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
+    """Return the caption of a figure's tables: its title and what a reader needs to know about the results."""
+    return ". ".join(filter(None, (source.figure.title, *in_sentences(source, (), " · ")))) + "."
 
 
 def _datasets(source: FigureData) -> list[str]:

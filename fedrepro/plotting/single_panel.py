@@ -22,7 +22,7 @@ from fedrepro.plotting.figure import (
     save,
     settle,
 )
-from fedrepro.plotting.header_footer import footer_parts, sidecar_of, tags
+from fedrepro.plotting.header_footer import in_sentences, sidecar_of
 from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
@@ -149,9 +149,8 @@ def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
     parts = [
         ": ".join(part for part in (figure.title, title) if part),
         figure.source,
-        "; ".join(tags(own)),
+        *in_sentences(own, panel_notes(own, [prepared]), "; "),
     ]
-    parts.append("; ".join(footer_parts(own, panel_notes(own, [prepared]))))
     sentences = (part.strip().rstrip(".") for part in parts)
     return " ".join(f"{naming.plain(naming.symbols(part))}." for part in sentences if part)
 

@@ -87,6 +87,8 @@ def _values(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tupl
         if options.saving_from is not None:
             base = layout.reference(panel, options.saving_from)
             others = {t.number: t for t in series.trials(source, base, panel, x=axis, metric=metric)}
+            if not others:
+                return np.array([]), "nothing to compare with"
             values = 1 - values / _spent(panel, metric, [others.get(t.number) for t in runs])
     return values[np.isfinite(values)], ", ".join(bad) or "ok"
 

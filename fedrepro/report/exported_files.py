@@ -11,7 +11,7 @@ from fedrepro import processes
 from fedrepro.files import atomically
 from fedrepro.plotting import naming
 from fedrepro.plotting.figure import bare_title, build_from, panel_notes, panel_title, prepare, save
-from fedrepro.plotting.header_footer import caption, footer_parts, tags
+from fedrepro.plotting.header_footer import caption, in_sentences
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
@@ -91,6 +91,6 @@ def _caption(source: FigureData) -> str:
     titled = len(panels) > 1 and any(bare_title(source, panel) for panel in panels)
     named = [panel_title(source, place) for place in range(len(panels))] if titled else []
     notes = panel_notes(source, [prepare(panel, source) for panel in panels])
-    parts = (source.figure.title, source.figure.source, "; ".join(named), "; ".join(tags(source)))
-    sentences = [*parts, "; ".join(footer_parts(source, notes))]
+    parts = (source.figure.title, source.figure.source, "; ".join(named))
+    sentences = [*parts, *in_sentences(source, notes, "; ")]
     return " ".join(f"{naming.plain(naming.symbols(part.strip().rstrip('.')))}." for part in sentences if part)

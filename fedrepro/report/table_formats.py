@@ -162,4 +162,5 @@ def _tex(text: str) -> str:
 
 
 def _letters(text: str) -> str:
+    text = text.replace("||", "‖")  # bars in one formula
     return _HAT.sub(r"$\\hat{\1}$", text.translate(_TEX))
