@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=Path("plots/bench/growth.png"))
     parser.add_argument("--only", nargs="+", help="methods to measure (default: all)")
     args = parser.parse_args()
-    print(f"{'':46s} {'seconds a round':>19s} {'MB beside data':>19s} {'exponent of':>13s}")
+    print(f"{'':46s} {'seconds per round':>19s} {'MB beside data':>19s} {'exponent of':>13s}")
     print(f"{'method':12s} {'axis':8s} {'sizes':>24s} {'least':>9s} {'most':>9s} {'':19s} {'time (of)':>13s} memory")
     found: list[Growth] = []
     for family in FAMILIES:

@@ -440,7 +440,7 @@ def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> No
     legend = json.loads(fedrepro("plan", small, "--curve", "Av, all, Q2 = 5", "--json").output)
     assert legend["in_all"]["todo"] == 2
     ran = fedrepro("run", small, "--rounds", 1, "--trials", 1, "--curve", "Q2=5", "-j", 1)
-    assert "1 runs computed" in ran.output
+    assert "\n1 run computed, 0 reused" in ran.output
     assert "set/rounds=1/quick/beyond/small" in ran.output
 
 

@@ -368,7 +368,7 @@ def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interru
     )
     assert "6 runs reused, 2 to do" in fedrepro("plan", small).output
     rest = checked(tmp_path, fedrepro, small, "--whole")
-    assert "1 of 1 figures, 1 runs compared" in rest.output
+    assert "1 of 1 figures, 1 run compared" in rest.output
     assert "beyond/small: same bits in 4 of 8 runs, each to its last round" in rest.output
     assert "stay stale" not in rest.output
     assert "8 runs reused, 0 to do" in fedrepro("plan", small).output

@@ -287,7 +287,7 @@ def test_a_row_of_no_class_is_refused_by_deep_gcca() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_views_that_hold_entries_twice_are_added_up_and_the_caller_keeps_them(format: str) -> None:
     X, dense = twice(format)
-    X, dense = X.T, dense.T  # a sample a row
+    X, dense = X.T, dense.T  # one sample per row
     other = np.random.default_rng(1).random((40, 6))
     freeze(arrays_of(X))
     before = prints(arrays_of(X))

@@ -218,7 +218,7 @@ def test_a_dirichlet_split_is_its_definition_written_down() -> None:
     np.testing.assert_array_equal(Dirichlet(P=P, alpha=alpha).assign(data, rng(3)), expected)
 
 
-# Two classes a client
+# Two classes per client
 
 
 @given(

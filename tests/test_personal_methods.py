@@ -256,7 +256,7 @@ SENT: list[tuple[Any, Any]] = [
 def test_messages_hold_the_shared_layers_and_nothing_else(
     clients: Personal, method: Any, keep: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kinds and sizes: side information (4 numbers a client) has no room in them."""
+    """Kinds and sizes: side information (4 numbers per client) has no room in them."""
     monkeypatch.setattr("fedrepro.problems.personal.local_training.train", lambda net, data, models, *_, **__: models)
     monkeypatch.setattr("fedrepro.problems.personal.methods.ditto.train", lambda net, data, models, *_, **__: models)
     monkeypatch.setattr(Personal, "data", None)

@@ -1537,6 +1537,12 @@ def test_whole_numbers_lose_no_digit(of, plain, text):
     assert naming.value(of, plain) == text
 
 
+def test_a_number_per_alphabet_is_a_phrase():
+    lines_ = [curve("local", f"Local per_alphabet={n}", per_alphabet=n) for n in (1, 5)]
+    shown = panel("a", *lines_)
+    assert [naming.legend(c, shown) for c in lines_] == [f"Local, {n} per alphabet" for n in ("1 client", "5 clients")]
+
+
 def test_a_legend_says_what_varies_in_the_papers_symbols():
     lines_ = [fedmgs(m=10, Q1=100), fedmgs(m=100, Q1=10)]
     alone, other = panel("a", *lines_), panel("a", *lines_, curve("sncp", "SNCP", role="level"), title="FedMGS")

@@ -370,6 +370,15 @@ def test_a_figure_with_another_section_is_found() -> None:
     assert "gcca discusses table I in V-A.4" in misplaced("Table I; gcca Sec. V-B", ("gcca",))[0]
 
 
+def test_the_page_of_findings_counts_them() -> None:
+    text = (HOME / "docs" / "findings.md").read_text(encoding="utf-8")
+    first, on_a_variant = text.split("\n## On a variant of the data\n")
+    assert first.startswith("# Findings\n\nTwelve findings come from")
+    assert "Two more are [on a" in first
+    assert len(re.findall(r"^\d+\. \*\*", first, re.MULTILINE)) == 12
+    assert len(re.findall(r"^\*\*", on_a_variant, re.MULTILINE)) == 2
+
+
 def test_wrong_pages_names_and_tests_are_found() -> None:
     assert unresolved_page(DERIVATIONS, "local-loop.md", "the-loop") is None
     assert unresolved_page(DERIVATIONS, "local-loops.md", None) == "there is no local-loops.md"

@@ -23,7 +23,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def write(folder: Path) -> None:
-    """samples.csv: a row a sample, features, then the columns group and client."""
+    """samples.csv: one row per sample: features, then the columns group and client."""
     X, group, client = arrays()
     rows = np.column_stack([X.T, group, client])
     header = ",".join([*(f"f{i}" for i in range(20)), "group", "client"])

@@ -107,7 +107,7 @@ def check(
             click.secho(f"{kept.figure.name}: {contradiction}", fg="red")
     _print_cost(checkable, timings, seed, each=bool(specs))
     click.echo(
-        f"{len(findings)} of {len(checkable)} figures, {len(comparisons)} runs compared; "
+        f"{len(findings)} of {len(checkable)} figures, {counted(len(comparisons), 'run')} compared; "
         f"repeat this sample with --seed {seed}"
     )
     if receipt is not None:

@@ -164,7 +164,7 @@ def plan(
         click.echo(json.dumps({"figures": rows, "in_all": total}, indent=1))
         return
     click.echo(
-        f"in all: {distinct} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
+        f"in all: {_count(distinct, 'distinct run')} ({wanted} used by the panels), {len(todo)} to do, "
         f"about {duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if absent := sum(len(row["missing"]) for row in rows):
@@ -210,7 +210,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
     runs = f"{_count(row['settings'], 'curve')} x {trials}"
     click.echo(
         f"{with_tier(row['figure'], row['tier'])}: {runs}; "
-        f"{row['reused']} runs reused, {row['todo']} to do"
+        f"{_count(row['reused'], 'run')} reused, {row['todo']} to do"
         + (f" (about {duration(row['seconds'])} of one core)" if row["todo"] else "")
     )
     for line in _data_lines(figure):
@@ -344,7 +344,7 @@ def run(
         click.echo(runner.describe(written))
     of_part = f"part {part[0]}/{part[1]}: " if part else ""
     click.echo(
-        f"{of_part}{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
+        f"{of_part}{_count(outcome.computed, 'run')} computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
         f"{outcome.diverged} diverged, in {duration(outcome.seconds)}"
     )
     titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}

@@ -41,7 +41,7 @@ SYMBOLS: dict[str, tuple[str, str]] = {
 """Parameter -> its symbol as mathematics and in plain letters. A parameter of one letter is its own symbol."""
 
 PHRASES: dict[str, tuple[str, str]] = {
-    "per_alphabet": ("1 client an alphabet", "{} clients an alphabet"),
+    "per_alphabet": ("1 client per alphabet", "{} clients per alphabet"),
     "per_client": ("1 item per client", "{} items per client"),
     "train": ("1 to train with", "{} to train with"),
     "test": ("1 to test with", "{} to test with"),
