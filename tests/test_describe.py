@@ -287,7 +287,8 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     assert "\n    gamma2         1 *       factor of the W step's d; a number greater than 0\n" in text
     assert "\n    * set by the name fedcavg-literal (FedMAvg has gamma2 = 5)\n" in text
     assert "\n    None is written null in a spec.\n" in text
-    assert text.endswith("\n  used by\n    no figure\n")
+    assert text.endswith("\n  used by other names and derived methods\n    own/figure\n")
+    assert told("fedmavg-sncp").endswith("\n  used by\n    no figure\n")
     assert told("fedmgs").endswith("\n  used by\n    own/figure\n")
 
 

@@ -265,8 +265,10 @@ def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., en
                 ["metric", "better", "meaning"],
                 ([f"`{m.name}`", m.better, prose(entries.meaning(m))] for m in description.metrics),
             )
-        figures_ = [figure for figures in description.figures.values() for figure in figures]
-        yield f"Used by: {', '.join(figures_) or 'no figure'}.\n"
+        related = description.figures.get(entries.USED_BY_RELATED, [])
+        figures_ = [figure for figures in description.figures.values() if figures is not related for figure in figures]
+        further = f" Used by other names and derived methods: {', '.join(related)}." if related else ""
+        yield f"Used by: {', '.join(figures_) or 'no figure'}.{further}\n"
 
 
 def _parameter(parameter: entries.Parameter) -> list[str]:

@@ -26,6 +26,10 @@ from fedrepro.spec.panels import KINDS
 
 Uses = Mapping[Use, list[str]]
 
+USED_BY_RELATED = "used_by_other_names_and_derived_methods"
+"""The figures that a change of a method also affects, because they use it under another name or a class that derives
+from its class."""
+
 _BOUNDED = re.compile(r"\.\.|<=|at (least|most) ([a-z]+)?\d|(greater|less|fewer) than|in \(0, 1\]")
 """A range in the text of a docstring."""
 
@@ -84,10 +88,12 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 def algorithm(entry: registry.MethodEntry, uses: Uses) -> Description:
     """Describe a registered method, with the parameter values that its name presets."""
     others = [a.name for a in registry.methods().values() if a.cls is entry.cls and a.name != entry.name]
+    derived = [a.name for a in registry.methods().values() if a.cls is not entry.cls and issubclass(a.cls, entry.cls)]
     facts = {
         "label": entry.label,
         **_of_class(entry.cls),
         "other_names": others,
+        "derived": derived,
         "problem": entry.problem,
         "papers": [f"{paper}: {registry.PAPERS[paper]}" for paper in entry.papers if paper in registry.PAPERS],
         "rounds": not entry.cls.one_shot,
@@ -99,7 +105,10 @@ def algorithm(entry: registry.MethodEntry, uses: Uses) -> Description:
         dataclasses.replace(p, preset=p.name in entry.preset, otherwise=own[p.name])
         for p in _parameters(entry.cls, entry.parameters())
     )
-    return _described("algorithm", entry.name, entry.summary, facts, uses, parameters=parameters)
+    own_figures = uses.get(("algorithm", entry.name), [])
+    related = {figure for name in (*others, *derived) for figure in uses.get(("algorithm", name), [])}
+    figures = {"used_by": own_figures, USED_BY_RELATED: sorted(related - set(own_figures))}
+    return _described("algorithm", entry.name, entry.summary, facts, uses, parameters=parameters, figures=figures)
 
 
 def problem(entry: registry.ProblemEntry, uses: Uses) -> Description:
