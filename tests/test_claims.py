@@ -363,7 +363,10 @@ def test_without_its_papers_evidence_is_unknown_and_says_why(ask: Callable[..., 
         row = ask(check, values, **papers)
         assert (row.verdict, row.level, row.evidence) == ("holds", "unknown", why)
     row = ask(check, values, settings=[])
-    assert row.evidence.startswith("computed with other settings than the spec's (fedcavg Q1=2 Q2=1")
+    assert row.evidence.startswith(f"with a sidecar that records no settings of {first}; with a sidecar")
+    of_others = [{"series": first, "params": {}}, {"series": "fedcavg Q1=2 Q2=5 @ syn / unf", "params": {}}]
+    row = ask(check, values, settings=of_others)
+    assert (row.verdict, row.evidence) == ("reproduced", ""), "such results are stale, as after a change of code"
 
 
 def test_numbers_without_a_sidecar_are_of_unknown_origin(figure: Figure) -> None:

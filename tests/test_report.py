@@ -174,7 +174,11 @@ def test_a_changed_spec_makes_results_stale_and_a_changed_title_does_not(compute
     spec.write_text(SPEC.replace("a small figure", "another title"))
     assert section().stale == ()
     spec.write_text(SPEC.replace("N: 60", "N: 66"))
-    assert section().stale[0] == "the spec changed, or a default that it uses"
+    assert section().stale == ("the spec changed, or a default that it uses: N was 60 and is 66 (4 of 4 curves)",)
+    spec.write_text(SPEC.replace("Q2: [1, 5]", "Q2: [1, 5, 7]"))
+    assert section().stale == ("the spec changed, or a default that it uses: 1 of 5 curves is new",)
+    spec.write_text(SPEC.replace("zip: {m: [2, 6], Q1: [3, 2]}", "m: 2, Q1: 3"))
+    assert section().stale[0] == "the spec changed, or a default that it uses: 1 curve of the results is gone"
 
 
 def test_results_with_options_are_compared_with_the_same_options(computed: Path, fedrepro: Call) -> None:

@@ -21,9 +21,6 @@ from fedrepro.spec.model import Figure, Setting
 STAND_IN = " (stand-in)"
 """The end of a dataset's name in the CSV if a stand-in replaced it."""
 
-MEASURING = ("metrics", "artifacts", "record_every", "record_dense")
-"""Parts of a setting that decide what is recorded of a run, but not its numbers."""
-
 
 def recorded(setting: Setting) -> dict[str, Any]:
     """Return a setting as a sidecar records it: everything except the names that the spec gives to things.
@@ -53,7 +50,10 @@ def stand_ins(sidecar: Sidecar, runs: Runs, used: Iterable[Setting]) -> list[str
 
 
 def doubts(figure: Figure, sidecar: Sidecar, runs: Runs, used: Iterable[Setting]) -> Iterator[str]:
-    """Yield, in words, each reason to doubt where the numbers of these settings come from."""
+    """Yield, in words, each reason to doubt where the numbers of these settings come from.
+
+    Recorded settings that are no longer the spec's are no doubt: such results are stale, as after a change of code.
+    """
     if sidecar == Sidecar():
         yield "from a CSV without a sidecar"
         return
@@ -68,10 +68,10 @@ def doubts(figure: Figure, sidecar: Sidecar, runs: Runs, used: Iterable[Setting]
         yield f"with the sidecar of {sidecar.figure or 'an unknown figure'} at the {sidecar.tier or 'unknown'} tier"
     if not _planned(figure, sidecar):
         yield "with a sidecar whose runs are not those of its plan"
-    before = {str(facts.get("series")): facts for facts in sidecar.settings}
+    known = {str(facts.get("series")) for facts in sidecar.settings}
     for setting in used:
-        if _numbers_of(before.get(setting.series, {})) != _numbers_of(recorded(setting)):
-            yield f"computed with other settings than the spec's ({setting.series})"
+        if setting.series not in known:
+            yield f"with a sidecar that records no settings of {setting.series}"
         named = sidecar.runs.get(setting.series, ())
         for trial in runs.finished(setting.series):
             if trial > len(named) or not named[trial - 1] or named.count(named[trial - 1]) > 1:
@@ -92,10 +92,6 @@ def follows_plan(sidecar: Sidecar, order: Iterable[str] = ()) -> bool:
     series = list(order) or [str(facts.get("series")) for facts in sidecar.settings]
     ordered = ({name: runs.get(name, ()) for name in series} for runs in (sidecar.runs, sidecar.former_runs))
     return not sidecar.complete or any(plan_hash(runs) == sidecar.plan for runs in ordered)
-
-
-def _numbers_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name not in MEASURING}
 
 
 def _about_data(sidecar: Sidecar, used: Iterable[Setting]) -> Iterator[str]:

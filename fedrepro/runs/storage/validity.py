@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.errors import counted
-from fedrepro.results import checks
+from fedrepro.results import changed_settings, checks
 from fedrepro.results.checks import Check
-from fedrepro.results.consistency import plan_hash, recorded
+from fedrepro.results.consistency import plan_hash
 from fedrepro.results.read import BESIDE, as_written, beside, place, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute.run import DataSource
@@ -33,6 +33,9 @@ class Validity:
     undecidable: tuple[str, ...] = ()
 
 
+CODE = "the code that computes it changed"
+"""The beginning of the reason why results that other code computed are stale."""
+OTHER_SETTINGS = "its sidecar records other settings than those of its runs"
 OTHER_LIBRARIES = "computed with other libraries"
 """The beginning of the reason why results of the same code are not compared."""
 
@@ -45,14 +48,16 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     """
     if sidecar == Sidecar():
         return Validity(undecidable=("the CSV has no sidecar",))
+    settings = changed_settings.in_words(figure, sidecar)
     plan = planning.make([figure], stand_in=bool(sidecar.stand_ins), recorded=_recorded_data(figure, sidecar))
     if plan_id(plan, 0) == sidecar.plan:
-        return Validity()
-    if lacking := [reason for reason in plan.missing[0].values() if reason.startswith(planning.LACKING)]:
+        return Validity((OTHER_SETTINGS,) if settings else ())
+    lacking = [reason for reason in plan.missing[0].values() if reason.startswith(planning.LACKING)]
+    if lacking and not settings:
         return Validity(undecidable=(f"changes cannot be detected: it {lacking[0]}",))
     used = {dataset.dataset for dataset in sidecar.datasets if dataset.state in ("present", "variant")}
     absent = used & {s.dataset for s in plan.sources.values() if s.state in ("absent", "damaged", "stand-in")}
-    changed = [*_changed_spec(figure, sidecar), *_changed_data(plan, sidecar, absent)]
+    changed = [*filter(None, [settings]), *_changed_trials(figure, sidecar), *_changed_data(plan, sidecar, absent)]
     if absent and not changed:
         names = ", ".join(sorted(absent))
         return Validity(undecidable=(f"computed on {names}, which is absent here, so changes cannot be detected",))
@@ -68,7 +73,7 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
         curves, other = _computed_by_other_code(there, sidecar, check)
         if curves and not other:
             return Validity(undecidable=(f"{OTHER_LIBRARIES}: {libraries}",))
-    return Validity((f"the code that computes it changed{_which(plan, curves, other) if other < curves else ''}",))
+    return Validity((f"{CODE}{_which(plan, curves, other) if other < curves else ''}",))
 
 
 def elsewhere(figure: Figure, sidecar: Sidecar) -> str:
@@ -121,9 +126,8 @@ def _computed_by_other_code(plan: Plan, sidecar: Sidecar, check: Check | None) -
     return kept_curves, other
 
 
-def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:
-    settings = [recorded(setting) for setting in figure.settings()]
-    reasons = ["the spec changed, or a default that it uses"] if settings != list(sidecar.settings) else []
+def _changed_trials(figure: Figure, sidecar: Sidecar) -> list[str]:
+    reasons = []
     if sidecar.trials_wanted not in (None, figure.wanted_trials):
         reasons.append(f"the spec asks for {figure.wanted_trials} trials, not {sidecar.trials_wanted}")
     asked = {name: min(figure.more.get(name, 0), figure.trials_of(name)) for name in sidecar.runs}
