@@ -239,6 +239,29 @@ def test_an_edit_makes_results_stale(own: Path, fedrepro: Call) -> None:
     assert "the code that computes it changed (2 of 4 curves: twiceasmany)" in fedrepro("verdict", own).output
 
 
+def test_a_changed_default_is_like_changed_code(own: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own.parent)
+    own.write_text(own.read_text().replace("Q1: 2, extra: [1, 3]", "Q1: [2, 3]").replace("extra=3", "Q1=3"))
+    fedrepro("run", own, "-j", 1)
+    verdict, *_ = fedrepro("verdict", own).output.splitlines()
+    assert verdict.startswith("holds ")
+    for old, new, why, then in (
+        ("= FACTOR", "= 3", "a default changed: extra was 2 and is 3 (2 of 4 curves)", "run mine/small"),
+        (
+            "self.Q2 *",
+            "1 + self.Q2 *",
+            "the code that computes it changed (2 of 4 curves: twiceasmany)",
+            "check mine/small",
+        ),
+    ):
+        own.with_name("my_method.py").write_text(METHOD.replace(old, new))
+        first, *_ = fedrepro("verdict", own).output.splitlines()
+        assert first == verdict
+        _, second, third, *_, last = fedrepro("why", "small.1").output.splitlines()
+        assert (second.startswith("holds: margin"), third) == (True, f"stale: {why}")
+        assert last.endswith(f": fedrepro {then}")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -483,8 +483,9 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
         assert [step.command for step in next_steps.steps(section, few, 60.0)] == [commands[-1], *commands]
         complete, lacking = (replace(section, claims=(claim,)) for claim in (row, few))
         assert next_steps.seconds(complete, computed) == 0.0 < next_steps.seconds(lacking, computed)
-    stale = replace(section, stale=("the spec changed",))
-    assert next_steps.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
+    for why, command in (("the spec changed", "run"), ("the code that computes it changed", "check")):
+        stale = replace(section, stale=(why,))
+        assert next_steps.steps(stale, row, 0.0)[0].command == f"fedrepro {command} beyond/small --tier quick"
     assert claim_index.entries(Report((stale,)))[0].marks[0] == "stale"
 
 

@@ -13,7 +13,7 @@ import click
 from fedrepro.cli.options import Choice, Whole, complete_spec, results_option
 from fedrepro.errors import UserError, counted
 from fedrepro.spec import nodes
-from fedrepro.spec.find import experiments, is_study, of_own_study, stored_under
+from fedrepro.spec.find import experiments, is_study, of_own_study, option_of_tier, stored_under
 from fedrepro.spec.tiers import DEFAULT, TIERS
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
     for (kept, number), seconds in zip(stale, costs, strict=True):
         click.echo(
             f"{kept.figure.name}: {number} curves computed by other code stay stale; to confirm them: "
-            f"fedrepro check {kept.figure.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
+            f"fedrepro check {kept.figure.name}{_tier(kept)} --whole ({duration(seconds)} of one core)"
         )
 
 
@@ -200,8 +200,13 @@ def _run_again(kept: Kept) -> str:
     from fedrepro.results.read import OTHER_VALUES
 
     name, _, of_set = kept.figure.name.partition(f"{OTHER_VALUES}/")
-    tier = f"--tier {kept.figure.tier}"
-    return f"fedrepro settings run {name} --only {of_set} {tier}" if of_set else f"fedrepro run {name} {tier}"
+    command = f"settings run {name} --only {of_set}" if of_set else f"run {name}"
+    return f"fedrepro {command}{_tier(kept)}"
+
+
+def _tier(kept: Kept) -> str:
+    """Return the option that names the tier of kept results."""
+    return option_of_tier(kept.figure.name, kept.figure.tier)
 
 
 def _stored(files: list[Path], differ: bool) -> str:

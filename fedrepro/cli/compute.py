@@ -36,7 +36,7 @@ from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
 from fedrepro.spec import panel_names
-from fedrepro.spec.find import called, load_all, with_tier
+from fedrepro.spec.find import called, load_all, option_of_tier, with_tier
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -357,7 +357,8 @@ def run(
     if outcome.diverged:
         name = shlex.quote(called(figures[0].path)) if len(figures) == 1 else "FIGURE"
         options = "".join(f" --set {shlex.quote(option)}" for option in sets)
-        click.echo(f"which runs diverged: fedrepro failures {name} --tier {figures[0].tier}{options}{stored}", err=True)
+        of_tier = option_of_tier(figures[0].name, figures[0].tier)
+        click.echo(f"which runs diverged: fedrepro failures {name}{of_tier}{options}{stored}", err=True)
     if outcome.interrupted:
         click.echo(
             f"interrupted: finished runs are kept ({outcome.computed + outcome.reused}, and {outcome.left} are left); "

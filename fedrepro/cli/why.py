@@ -71,6 +71,8 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
         f"{row.claim.id}: {row.claim.says} ({row.claim.where})",
         f"{colour.word(row.verdict)}{level}: {reason}",
     ]
+    if changed := section.stale_since(row):
+        lines.append(click.style(f"stale: {'; '.join(changed)}", **colour.STYLES[colour.STALE]))
     if found:
         lines.append(f"numbers: {found}")
     if row.robustness is not None:

@@ -55,7 +55,7 @@ class Entry:
     @property
     def marks(self) -> tuple[str, ...]:
         """Its flags."""
-        flags = (STALE if self.section.is_stale(self.row) else "", self.row.level)
+        flags = (STALE if self.section.stale_since(self.row) else "", self.row.level)
         return tuple(mark for mark in MARKS if mark in flags)
 
 

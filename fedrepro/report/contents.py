@@ -18,6 +18,7 @@ from fedrepro.report.published import Published
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.discrepancies import Discrepancy
+from fedrepro.spec.find import option_of_tier
 from fedrepro.spec.model import Figure
 
 LENT_WORDS = "tier, whose verdicts are shown: "
@@ -75,7 +76,7 @@ class Section:
     @property
     def commands(self) -> tuple[str, ...]:
         """The commands that compute its results again as they are, and draw them."""
-        spec = f"{self.path} --tier {self.figure.tier}"
+        spec = f"{self.path}{option_of_tier(self.name, self.figure.tier)}"
         sidecar = self.source.sidecar if self.source else Sidecar()
         options = " --stand-in" if sidecar.stand_ins else ""
         options += "".join(f" --set '{item}'" for item in sidecar.sets)
@@ -123,11 +124,12 @@ class Section:
         sources = (s for s in (self.source, *self.others) if s is not None and s.figure.tier == row.tier)
         return next(sources, None) if row.level != evidence.NONE else None
 
-    def is_stale(self, row: judge.Row) -> bool:
-        """Return whether something has changed since the results of a claim's verdict were computed."""
+    def stale_since(self, row: judge.Row) -> list[str]:
+        """Return what has changed since the results of a claim's verdict were computed, [] if they are not stale."""
         own = self.source is not None and self.source.figure.tier == row.tier
         lent = LENT.format(tier=row.tier)
-        return any(why.startswith(lent) or (own and LENT_WORDS not in why) for why in self.stale)
+        reasons = (why for why in self.stale if why.startswith(lent) or (own and LENT_WORDS not in why))
+        return [why.removeprefix(lent) for why in reasons]
 
     def in_short(self) -> Section:
         """Return the section without its measurements: all that its pages need besides what ``prepare`` makes."""

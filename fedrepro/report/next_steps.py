@@ -7,7 +7,7 @@ The time is for one core, from earlier trials of the same figure, or from earlie
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from fedrepro.report.contents import Section
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
-from fedrepro.runs.storage.validity import OTHER_LIBRARIES
-from fedrepro.spec.find import of_own_study
+from fedrepro.runs.storage.validity import CODE, OTHER_LIBRARIES
+from fedrepro.spec.find import of_own_study, option_of_tier
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
 
@@ -76,11 +76,8 @@ def steps(section: Section, row: Row, took: float) -> tuple[Step, ...]:
 
 def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     source = section.read_from(row)
-    if section.is_stale(row):
-        yield Step(
-            "The code, spec or data have changed. To compute a sample again and compare it:",
-            f"fedrepro check {section.name} --tier {row.tier}",
-        )
+    if changed := section.stale_since(row):
+        yield _to_renew(changed, f"{section.name}{option_of_tier(row.figure, row.tier)}")
     if row.level == evidence.PAPER:
         return
     if of_own_study(row.figure, row.tier) and row.level == evidence.QUICK:  # nothing is reduced in it
@@ -115,6 +112,13 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     purpose = purposes.get(row.level, "To compute the published sizes, with all rounds and trials:")
     fresh = " --fresh" if row.level == evidence.UNKNOWN else ""  # without it, `run` takes the results for finished
     yield Step(purpose, _run(section) + fresh, took)
+
+
+def _to_renew(changed: Sequence[str], which: str) -> Step:
+    """Return the step for stale results. changed : the reasons. which : the figure with its tier, for a command."""
+    if all(why.startswith(CODE) for why in changed):
+        return Step("The code has changed. To compute a sample again and compare it:", f"fedrepro check {which}")
+    return Step("The spec, a default or the data have changed. To compute the results again:", f"fedrepro run {which}")
 
 
 def _lacks_trials(section: Section, row: Row) -> bool:

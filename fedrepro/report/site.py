@@ -33,7 +33,7 @@ from fedrepro.report.contents import Report, Section, paper_title
 from fedrepro.report.page_data import DrawnPanel, Mark, Prepared, script
 from fedrepro.report.render import render, static
 from fedrepro.results.schema import Made
-from fedrepro.spec import axes
+from fedrepro.spec import axes, find
 from fedrepro.spec.panels import TableOptions
 
 MARKER = '<meta name="generator" content="fedrepro report">'
@@ -91,7 +91,7 @@ TABLES: dict[str, Any] = {
     "specification_curve": specification_curve.svg, "decision_grid": decision_grid.grid,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "settings_page": settings_page, "untried_in_words": untried_in_words, "distances": published_numbers.distances,
-    "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
+    "option_of_tier": find.option_of_tier, "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip
 """The words and functions that templates use."""
 

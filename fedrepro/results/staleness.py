@@ -14,7 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.results import checks, read
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
-from fedrepro.spec.find import of_own_study
+from fedrepro.spec.find import of_own_study, option_of_tier
 from fedrepro.spec.model import Figure
 
 VALIDITY = "fedrepro.runs.storage.validity"
@@ -47,7 +47,7 @@ def in_words(results: Mapping[tuple[str, str], Sequence[str]]) -> str:
         for (name, tier), reasons in results.items()
     ]
     name, tier = next(iter(results)) if len(results) == 1 else ("FIGURE", "TIER")
-    which = name if of_own_study(name, tier) else f"{name} --tier {tier}"
+    which = f"{name}{option_of_tier(name, tier)}"
     advice = (
         f"`fedrepro run {which}` computes the runs again, `fedrepro check {which} --whole` confirms those that did not "
         "change"

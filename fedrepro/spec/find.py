@@ -76,6 +76,11 @@ def of_own_study(figure: str, tier: str) -> bool:
     return is_study(figure.partition("/")[0]) and tier == DEFAULT
 
 
+def option_of_tier(figure: str, tier: str) -> str:
+    """Return `` --tier TIER`` for a command on results of a figure; '' for a user's study at the default tier."""
+    return "" if of_own_study(figure, tier) else f" --tier {tier}"
+
+
 def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
     """Return whether the spec at ``path`` is the project's for this figure, or the project has none."""
     own = experiments() / paper / f"{figure}.yaml"
