@@ -25,7 +25,7 @@ from PIL import Image
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
-from fedrepro.plotting.figure import METADATA, prepare
+from fedrepro.plotting.figure import METADATA, _grouped, prepare
 from fedrepro.plotting.header_footer import caption, footer, footer_parts, sidecar_of, tags
 from fedrepro.plotting.legend import _rows_of_kin, arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared, Room
@@ -1896,3 +1896,10 @@ def test_a_table_beside_a_panel_is_not_stretched():
     made.draw_without_rendering()
     beside, table_ax = (ax.get_window_extent().height for ax in made.axes[:2])
     assert table_ax < 0.5 * beside
+
+
+def test_titles_of_empty_panels_that_differ_in_their_letter_only_are_one():
+    titles = ["(a) Netflix, as printed", "(b) Netflix, as printed", "(c) Netflix", "(8 bits) of one panel"]
+    assert _grouped(titles[:3]) == ["(a), (b) Netflix, as printed", "(c) Netflix"]
+    assert _grouped(["MovieLens"]) == ["MovieLens"]
+    assert _grouped(titles[3:]) == titles[3:]

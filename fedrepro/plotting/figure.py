@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -263,10 +263,20 @@ def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str]
     missing = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
     lines = []
     for why in dict.fromkeys(why for _, why in missing):
-        named = [title for title, reason in missing if reason == why]
+        named = _grouped(title for title, reason in missing if reason == why)
         listed = "; ".join(style.safe(naming.symbols(title)) for title in named)
         lines.append(style.wrap(f"{listed}: {why}", inches, style.FONT))
     return "\n".join(lines)
+
+
+def _grouped(titles: Iterable[str]) -> list[str]:
+    """Return titles that differ in their letter only as one: ``(a), (b) Netflix``."""
+    letters: dict[str, list[str]] = {}
+    for title in titles:
+        letter, end, rest = title.partition(") ")
+        lettered = title.startswith("(") and end
+        letters.setdefault(rest if lettered else title, []).extend([f"{letter})"] if lettered else [])
+    return [f"{', '.join(found)} {rest}".strip() for rest, found in letters.items()]
 
 
 def bare_title(source: FigureData, panel: Panel) -> str:
