@@ -214,6 +214,24 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
     assert robustness.kept(tmp_path / "small", own, lambda: results, "hash") == {}
 
 
+def test_answers_are_kept_after_a_change_of_claims_but_not_of_stale_results(
+    fedrepro: Callable[..., Result], small: Any, tmp_path: Any
+) -> None:
+    def kept(text: str) -> bytes:
+        small.write_text(text)
+        assert ("stale" in fedrepro("verdict", small).output) == ("N: 66" in text)
+        (file,) = tmp_path.rglob("small.answers.json.gz")
+        return bytes(file.read_bytes())
+
+    text = small.read_text()
+    fedrepro("run", small, "-j", 1)
+    other = text.replace("check: y(", "check: 1.01 * y(")
+    first, second = kept(text), kept(other)
+    assert first != second
+    assert kept(text.replace("N: 60", "N: 66")) == second, "the answers of the code and the spec that computed"
+    assert kept(text) == first
+
+
 def test_answers_about_a_figure_and_its_sets_are_parts_of_one_file(tmp_path: Any) -> None:
     small, of_set = tmp_path / "small", tmp_path / "small.settings" / "a.1.q1-3"
     kept = [(small, "readings"), (of_set, "readings"), (of_set, "effects")]

@@ -16,6 +16,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
+from fedrepro.results import staleness
 from fedrepro.results.read import OTHER_VALUES
 
 SUFFIX = ".answers.json.gz"
@@ -38,9 +39,13 @@ def read(base: Path, kind: str) -> Mapping[str, Any]:
 def write(base: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Write what was found in the results at ``base``, and leave the other parts, if the folder can be written.
 
-    Otherwise, and if another process has written at the same time, what is missing is computed again.
+    Otherwise, and if another process has written at the same time, what is missing is computed again. If the figure's
+    results are stale, the file is left as it is: its answers are about the code and the spec that computed the results,
+    and are needed again when an edit is undone.
     """
     file = path(base)
+    if staleness.at(file.with_name(file.name.removesuffix(SUFFIX))):
+        return
     parts = dict(sorted({**_parts(file), _part(base, kind): content}.items()))
     body = gzip.compress(json.dumps(parts, separators=(",", ":")).encode(), mtime=0)
     with contextlib.suppress(OSError, UserError):

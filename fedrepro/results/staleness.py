@@ -14,8 +14,9 @@ from fedrepro.errors import UserError
 from fedrepro.results import checks, read
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
-from fedrepro.spec.find import of_own_study, option_of_tier
+from fedrepro.spec.find import bundled, of_own_study, option_of_tier, project
 from fedrepro.spec.model import Figure
+from fedrepro.spec.read import load
 
 VALIDITY = "fedrepro.runs.storage.validity"
 """The module that decides."""
@@ -23,7 +24,11 @@ VALIDITY = "fedrepro.runs.storage.validity"
 
 def last_check(figure: Figure, sidecar: Sidecar, root: Path) -> Check | None:
     """Return the last check of exactly these results below ``root``, or None."""
-    check = checks.read(read.stem(root, figure))
+    return _check_at(read.stem(root, figure), sidecar)
+
+
+def _check_at(base: Path, sidecar: Sidecar) -> Check | None:
+    check = checks.read(base)
     return check if check is not None and check.results == sidecar.csv_sha256 else None
 
 
@@ -32,8 +37,28 @@ def stale(figure: Figure, sidecar: Sidecar, root: Path) -> tuple[str, ...]:
 
     Results without a sidecar, and those whose changes cannot be detected here, are not stale.
     """
+    return _changed(figure, sidecar, read.stem(root, figure))
+
+
+def at(base: Path) -> tuple[str, ...]:
+    """Return the same for the results at ``base`` (without suffix), whose spec is the one that they name.
+
+    Results whose spec is no longer there are not stale.
+    """
+    sidecar = read.read_sidecar(base) or Sidecar()
+    paths = (root / sidecar.spec for root in (project(), bundled().parent) if sidecar.spec)
+    spec = next((path for path in paths if path.is_file()), None)
+    if spec is None:
+        return ()
     try:
-        decided = importlib.import_module(VALIDITY).validity(figure, sidecar, last_check(figure, sidecar, root))
+        return _changed(load(spec, sidecar.tier, sidecar.sets), sidecar, base)
+    except UserError:  # no longer a spec, or one without this tier
+        return ()
+
+
+def _changed(figure: Figure, sidecar: Sidecar, base: Path) -> tuple[str, ...]:
+    try:
+        decided = importlib.import_module(VALIDITY).validity(figure, sidecar, _check_at(base, sidecar))
     except UserError:  # a file of the user's own that is no longer there
         return ()
     changed: tuple[str, ...] = decided.changed
