@@ -70,7 +70,7 @@ def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
     failed = frame[frame["status"] == "failed"]
     assert list(zip(failed["series"], failed["trial"], strict=True)) == [("fedcgds m=2 Q1=3 Q2=4 @ syn / unf", 1)]
     monkeypatch.undo()
-    assert "1 runs computed, 15 reused, 0 failed" in fedrepro("run", small, other, "-j", 1).output
+    assert "1 run computed, 15 reused, 0 failed" in fedrepro("run", small, other, "-j", 1).output
 
 
 @pytest.mark.slow
