@@ -1087,6 +1087,8 @@ def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, 
     claim, summary = (Path("out/report", name).read_text() for name in ("claims/small.1.html", "settings.html"))
     assert "With other settings" in claim
     assert "fedcavg with Q1 = 3" in claim
+    (table,) = re.findall(r'<table class="others stacked">.*?</table>', claim, re.S)  # narrow screens show labels
+    assert table.count("<td") == table.count('<td data-label="') == 2 * 4
     assert "What decides the verdicts of our own studies" in summary
     (page,) = Path("out/report/settings").iterdir()
     paper = page.read_text()

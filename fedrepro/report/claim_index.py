@@ -23,6 +23,7 @@ PAPERS = "papers"
 """The group of all papers' claims."""
 OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
 """The group of claims that are not from a paper, and its title."""
+IN_A_SENTENCE = "our own studies"
 
 STALE = "stale"
 MARKS = (STALE, PARTIAL, VARIANT, UNKNOWN, STAND_IN)
@@ -46,6 +47,11 @@ class Entry:
     section: Section
     group: str
     page: str
+
+    @property
+    def group_in_words(self) -> str:
+        """What a sentence calls its group."""
+        return IN_A_SENTENCE if self.group == OWN_STUDIES else self.group
 
     @property
     def total(self) -> str:
@@ -121,7 +127,7 @@ def groups(listing: Sequence[Entry], experiments: Path) -> tuple[Group, ...]:
 
 def short_name(group: Group) -> str:
     """Return what a sentence calls a group: the key of a paper, or `our own studies`."""
-    return OWN_TITLE[0].lower() + OWN_TITLE[1:] if group.key == OWN_STUDIES else group.key
+    return IN_A_SENTENCE if group.key == OWN_STUDIES else group.key
 
 
 def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], experiments: Path) -> Group:
