@@ -335,6 +335,8 @@ def test_fail_on_stale_lists_them(project: Path, fedrepro: Call, tmp_path: Path,
     assert failed.stderr.endswith(
         f"--fail-on: 2 stale\n  stale: beyond/other: {CHANGED}\n  stale: beyond/small: {CHANGED}\n"
     )
+    page = (tmp_path / "out" / "report" / "claims" / "small.1.html").read_text(encoding="utf-8")
+    assert f"Stale: {CHANGED}." in page
 
 
 def test_several_stale_results_are_a_list() -> None:
