@@ -214,7 +214,7 @@ def test_a_figure_without_a_source_has_no_place_for_it(pages: dict[str, Any]) ->
 
 
 def test_the_first_page_promises_no_lock(pages: dict[str, Any]) -> None:
-    words = "Every claim is a check. The page of a claim says whether it was written before there were results."
+    words = "The page of a claim says whether the claim was written before its results."
     assert words in pages["index.html"].words
 
 

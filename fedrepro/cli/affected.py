@@ -36,7 +36,7 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
     METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package, or one that
     your specs import. A figure is affected if the change would rename some of its runs, so that their results become
     stale. Comments, docstrings, annotations and names of local variables can always be changed. Figures of your own
-    specs are listed after those of the papers. They have no paper tier: without --tier, the results of the whole spec
+    specs are listed after those of the papers. These have no paper tier, so without --tier all of their results
     count.
 
     \b

@@ -132,7 +132,7 @@ class _Group(click.Group):
 
 
 def _discard_output() -> None:
-    """Send what the output has not taken nowhere: Python would try to write it again at the end."""
+    """Drop what could not be written, because Python would try to write it again when it ends."""
     with contextlib.suppress(OSError):  # a stream without a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -140,7 +140,7 @@ NEXT = (
     "fedrepro verdict gcca.3d.optimal        one claim",
     "fedrepro report                         all of it as pages",
 )
-"""What to ask after the summary, without the paper that it names if there are no results of it."""
+"""What to ask after the summary. Lines that name a paper are left out if it has no results."""
 
 
 def _about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selected]:

@@ -14,7 +14,7 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Figure
 
 SPEC, DEFAULT = "the spec changed, or a default that it uses", "a default changed"
-"""How a reason begins; only of parameters of methods it is known that the spec does not set them."""
+"""How a reason begins. Whether a spec sets a value is known for parameters of methods only."""
 MOST = 3
 """Largest number of changes that are named."""
 LONGEST = 30

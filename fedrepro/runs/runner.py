@@ -223,7 +223,7 @@ def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, s
 
 @contextlib.contextmanager
 def _noted_as_begun(runs: list[Run], store: Store) -> Iterator[None]:
-    """Note for the next command which runs of the user's methods this process computes: a crash ends it."""
+    """Leave a note of the runs of a user's method that this process computes, for the next command if they crash it."""
     try:
         for run in runs:
             note = {"why": BEGUN, "traceback": "", "series": run.setting.series, "trial": run.trial}
