@@ -40,6 +40,9 @@ ONE_THREAD = dict.fromkeys(
 RARELY = (20_000, 20, 20)
 """Thresholds of the garbage collector in processes that read and draw: it takes a tenth of their time by default."""
 
+GROWN = 1 << 30
+"""Bytes by which a worker grows before joblib replaces it between two tasks. JAX takes joblib's own limit of 300 MB for
+a few compiled networks, and a new worker imports and traces everything again."""
 
 ADVICE = "the same command tries it again; fewer workers (--jobs), or as many as fit into --memory, leave more to each"
 REASONS = {
@@ -64,7 +67,7 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
 
-    # joblib replaces a worker that has grown by 300 MB between two tasks; nothing is lost
+    # nothing is lost when joblib replaces a worker that has GROWN
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     given = os.getpid(), __file__, env is None
     try:
@@ -88,6 +91,9 @@ def _begin(parent: int, module: str, rarely: bool) -> None:
     if rarely:
         gc.set_threshold(*RARELY)
     gc.callbacks.append(_SetAside())
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = GROWN
     remember_libraries()
     if os.name == "posix":
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -215,6 +215,27 @@ def test_threads_that_ask_for_processes_in_turn_all_get_them() -> None:
     assert told.stderr == ""
 
 
+HELD: list[bytearray] = []
+
+
+def keep(size: int, after: float) -> int:
+    """Hold ``size`` bytes from now on, and return the number of this process."""
+    time.sleep(after)
+    HELD.append(bytearray(b"1") * size)
+    return os.getpid()
+
+
+@pytest.mark.parametrize(("size", "stays"), [(processes.GROWN // 2, True), (processes.GROWN + (1 << 26), False)])
+def test_a_worker_is_replaced_only_if_it_has_grown_by_a_gigabyte(size: int, stays: bool) -> None:
+    pool = processes.pool(1)
+    try:
+        # joblib measures after the first task, and then at most once a second
+        pids = [pool.submit(keep, *task).result() for task in ((1, 0.0), (size, 1.1), (1, 0.0))]
+        assert (pids[0] == pids[2]) is stays
+    finally:
+        pool.shutdown(wait=False, kill_workers=True)
+
+
 def group(problem_id: str, problem: str, method: str) -> Any:
     return [SimpleNamespace(problem_id=problem_id, setting=SimpleNamespace(problem=problem, algorithm=method))]
 

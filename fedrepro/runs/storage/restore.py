@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,14 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
     restored = 0
     for base in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(base), results_file(base)
-        if sidecar is None or table is None or not (as_written(base, sidecar) and follows_plan(sidecar)):
+        if sidecar is None or table is None:
+            continue
+        body = content(table)
+        if not (as_written(base, sidecar, body) and follows_plan(sidecar)):
             continue
         there = runs_in(base, sidecar, plan, number)  # by several identities, if a check compared it with other code
         names = {there[run]: run for run, place in lacking.items() if place == base}
-        for series, trial, record in _records(sidecar, table, base, aliases, names):
+        for series, trial, record in _records(sidecar, body, base, aliases, names):
             run = names[series, trial]
             if _fits(record, plan.runs[run], trial):
                 store.write(run, record)
@@ -62,24 +65,23 @@ def _fits(record: Record, run: Run, trial: int) -> bool:
 
 def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:
     """Return the finished runs in a CSV, by series and trial."""
-    return {(series, trial): record for series, trial, record in _records(sidecar, table, base, {})}
+    return {(series, trial): record for series, trial, record in _records(sidecar, content(table), base, {})}
 
 
 def _records(
     sidecar: Sidecar,
-    table: Path,
+    body: bytes,
     place: Path,
     aliases: Mapping[str, str],
     only: Container[tuple[str, int]] | None = None,
 ) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
     artifacts = _artifacts(points_file(place))
-    rows = csv.reader(io.StringIO(content(table).decode()))
-    at = {name: place for place, name in enumerate(next(rows, []))}
+    lines = io.StringIO(body.decode())
+    at = {name: place for place, name in enumerate(next(csv.reader(lines), []))}
+    rows = csv.reader(lines if only is None else _lines(lines, at, only))
     for (series, text), group in itertools.groupby(rows, key=lambda row: (row[at["series"]], row[at["trial"]])):
         trial = int(text)
-        if only is not None and (series, trial) not in only:
-            continue
         measurements = list(group)
         if measurements[0][at["status"]] == "failed":
             continue
@@ -112,6 +114,15 @@ def _records(
                 artifacts=artifacts.get((series, trial), {}),
             ),
         )
+
+
+def _lines(lines: Iterable[str], at: Mapping[str, int], only: Container[tuple[str, int]]) -> Iterator[str]:
+    """Yield the lines of certain runs; a run's lines are the same up to the trial, and have no quotes after it."""
+    after = len(at) - 1 - at["trial"]
+    for start, group in itertools.groupby(lines, key=lambda line: line.rsplit(",", after)[0]):
+        row = next(csv.reader([start]))
+        if (row[at["series"]], int(row[at["trial"]])) in only:
+            yield from group
 
 
 def _seconds(sidecar: Sidecar, series: str, trial: int) -> float:
