@@ -90,13 +90,18 @@ def installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
+def offered_by(point: EntryPoint) -> str:
+    """Return the name of the package that has an entry point."""
+    return point.dist.name if point.dist else "(unknown)"
+
+
 def register_installed(name: str, problem: str) -> None:
     """Register the methods of the module that an entry point names, of which one has the entry point's name.
 
     Raises UserError if the module has no method of this name, or cannot be used.
     """
     point = installed()[name]
-    place = f"the entry point '{name} = {point.value}' of {point.dist.name if point.dist else 'a package'}"
+    place = f"the entry point '{name} = {point.value}' of {offered_by(point)}"
     try:
         defined = register(read(point.module, Path(), problem))
     except UserError as error:

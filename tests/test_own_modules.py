@@ -342,6 +342,19 @@ def test_an_installed_package_offers_methods_by_entry_points(package: Path, fedr
     assert setting.algorithm == "twiceasmany"
 
 
+def test_a_method_of_an_installed_package_is_listed_and_described(
+    package: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = {name: entry for name, entry in registry.methods().items() if name != "twiceasmany"}
+    monkeypatch.setattr(registry, "methods", lambda: methods)  # as in a new process
+    assert re.search(
+        r"^  twiceasmany +of the installed package tiny-plugin$", fedrepro("list", "algorithms").output, re.M
+    )
+    said = fedrepro("describe", "twiceasmany").output
+    assert said.startswith("algorithm twiceasmany\n")
+    assert "the one that the spec or `fedrepro duel` names" in said
+
+
 def test_an_entry_point_of_another_name_or_without_a_method_is_refused(package: Path, tmp_path: Path) -> None:
     points = tmp_path / "site" / "tiny_plugin-1.0.dist-info" / "entry_points.txt"
     points.write_text("[fedrepro.methods]\ntwice = tiny_plugin:TwiceAsMany\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fedrepro import registry
+from fedrepro import own_modules, registry
 from fedrepro.cli.options import Choice, json_option
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
@@ -57,6 +57,22 @@ def _entries(entries: Mapping[str, Any], *columns: str) -> Rows:
     return [{name: getattr(entry, name) for name in columns} for _, entry in sorted(entries.items())]
 
 
+def _algorithms() -> Rows:
+    """Return the methods of this package, then those that installed packages offer, which are not loaded."""
+    rows = _entries(registry.methods(), "name", "label", "problem", "summary")
+    offered = sorted(own_modules.installed().items())
+    return rows + [
+        {
+            "name": name,
+            "label": "",
+            "problem": "",
+            "summary": f"of the installed package {own_modules.offered_by(point)}",
+        }
+        for name, point in offered
+        if name not in registry.methods()
+    ]
+
+
 def _problems() -> Rows:
     entries = sorted(registry.problems().items())
     return [{"name": name, "data": problem.data_kind, "summary": problem.summary} for name, problem in entries]
@@ -75,7 +91,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "figures": _figures,
     "claims": _claims,
     "problems": _problems,
-    "algorithms": lambda: _entries(registry.methods(), "name", "label", "problem", "summary"),
+    "algorithms": _algorithms,
     "partitions": lambda: _entries(registry.partitions(), "name", "summary"),
     "datasets": lambda: _entries(registry.datasets(), "name", "kind", "summary"),
     "metrics": _metrics,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fedrepro import registry
+from fedrepro import own_modules, registry
 from fedrepro.claims.origin import STUDIES
 from fedrepro.errors import UserError
 from fedrepro.glossary import entries, output_words
@@ -22,6 +22,9 @@ from fedrepro.spec.find import claim_ids, names_a_discrepancy, names_of_specs, o
 from fedrepro.spec.panels import KINDS
 
 LISTED = "algorithms, problems, datasets, partitions and metrics"
+
+OF_THE_SPEC = "the one that the spec or `fedrepro duel` names"
+"""The problem of a method of an installed package."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,13 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     A name is that of an algorithm, problem, dataset, partition, metric, parameter, kind of panel, option of panels,
     axis, key of specs, function of claims, word or dimension of the lexicon, word of the output, also
     ``problem.metric``, ``kind.option`` and the path of a key. Otherwise it can be a class or the label of a method, or
-    any of these in other capitals, or a paper, or the id of a discrepancy. Raises UserError for unknown names.
+    any of these in other capitals, or a paper, or the id of a discrepancy. A method of an installed package is loaded.
+    Raises UserError for unknown names, and if such a method cannot be used.
     """
+    names = list(names)
+    for name in names:
+        if name not in registry.methods() and name in own_modules.installed():
+            own_modules.register_installed(name, OF_THE_SPEC)
     known = list(_named())
     matches = {
         name: [*(_matches(name, known) or _discrepancies(name, experiments)), *_papers(name, experiments)]

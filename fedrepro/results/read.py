@@ -253,13 +253,10 @@ def _check_hash(path: Path, body: bytes, sha256: str) -> None:
         )
 
 
-def as_written(base: Path, sidecar: Sidecar, body: bytes | None = None) -> bool:
-    """Return whether the results at ``base`` have the hashes in their sidecar.
-
-    body : the uncompressed content of the CSV, if it has been read already.
-    """
+def as_written(base: Path, sidecar: Sidecar) -> bool:
+    """Return whether the results at ``base`` have the hashes in their sidecar."""
     table, arrays = results_file(base), points_file(base)
-    if table is None or hashlib.sha256(content(table) if body is None else body).hexdigest() != sidecar.csv_sha256:
+    if table is None or content_hash(table) != sidecar.csv_sha256:
         return False
     return not sidecar.points_sha256 or (arrays is not None and content_hash(arrays) == sidecar.points_sha256)
 

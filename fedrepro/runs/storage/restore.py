@@ -43,14 +43,11 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
     restored = 0
     for base in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(base), results_file(base)
-        if sidecar is None or table is None:
-            continue
-        body = content(table)
-        if not (as_written(base, sidecar, body) and follows_plan(sidecar)):
+        if sidecar is None or table is None or not (as_written(base, sidecar) and follows_plan(sidecar)):
             continue
         there = runs_in(base, sidecar, plan, number)  # by several identities, if a check compared it with other code
         names = {there[run]: run for run, place in lacking.items() if place == base}
-        for series, trial, record in _records(sidecar, body, base, aliases, names):
+        for series, trial, record in _records(sidecar, table, base, aliases, names):
             run = names[series, trial]
             if _fits(record, plan.runs[run], trial):
                 store.write(run, record)
@@ -65,19 +62,19 @@ def _fits(record: Record, run: Run, trial: int) -> bool:
 
 def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:
     """Return the finished runs in a CSV, by series and trial."""
-    return {(series, trial): record for series, trial, record in _records(sidecar, content(table), base, {})}
+    return {(series, trial): record for series, trial, record in _records(sidecar, table, base, {})}
 
 
 def _records(
     sidecar: Sidecar,
-    body: bytes,
+    table: Path,
     place: Path,
     aliases: Mapping[str, str],
     only: Container[tuple[str, int]] | None = None,
 ) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
     artifacts = _artifacts(points_file(place))
-    lines = io.StringIO(body.decode())
+    lines = io.StringIO(content(table).decode())
     at = {name: place for place, name in enumerate(next(csv.reader(lines), []))}
     rows = csv.reader(lines if only is None else _lines(lines, at, only))
     for (series, text), group in itertools.groupby(rows, key=lambda row: (row[at["series"]], row[at["trial"]])):
