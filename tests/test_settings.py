@@ -654,6 +654,21 @@ def test_thinned_numbers_are_those_of_every_run_alone_and_are_made_once(
     pd.testing.assert_frame_equal(thin.frame, pd.concat(parts, ignore_index=True), rtol=5e-9, atol=0)
 
 
+def test_a_set_computed_with_other_values_of_the_figure_is_none_of_today(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    assert run(fedrepro, "show").count("beyond/small with beyond.1.") == 2
+    spec = Path("experiments/beyond/small.yaml")
+    text = spec.read_text()
+    spec.write_text(text.replace("N: 60", "N: 72"))
+    assert spec.read_text() != text
+    assert "no results of other settings" in fedrepro("settings", "show", "--tier", "quick").stderr
+    assert "beyond.1.q1-3" in run(fedrepro, "plan")
+    claims = fedrepro("settings", "claims", "--tier", "quick").output
+    assert "q1-3" not in claims
+    spec.write_text(text.replace("a small figure", "another title"))  # changes no value
+    assert run(fedrepro, "show").count("beyond/small with beyond.1.") == 2
+
+
 def test_one_claim_can_be_asked_for_alone(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
     rows = the_rows()
