@@ -41,8 +41,8 @@ RARELY = (20_000, 20, 20)
 """Thresholds of the garbage collector in processes that read and draw: it takes a tenth of their time by default."""
 
 GROWN = 1 << 30
-"""Bytes by which a worker grows before joblib replaces it between two tasks. JAX takes joblib's own limit of 300 MB for
-a few compiled networks, and a new worker imports and traces everything again."""
+"""How many bytes a worker may grow before joblib replaces it between two tasks. With joblib's default of 300 MB, a few
+networks compiled by JAX are enough, and each new worker imports and traces everything again."""
 
 ADVICE = "the same command tries it again; fewer workers (--jobs), or as many as fit into --memory, leave more to each"
 REASONS = {
@@ -67,7 +67,7 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
 
-    # nothing is lost when joblib replaces a worker that has GROWN
+    # joblib warns when it replaces a worker that has grown too much; nothing is lost
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     given = os.getpid(), __file__, env is None
     try:

@@ -214,7 +214,7 @@ def test_a_figure_without_a_source_has_no_place_for_it(pages: dict[str, Any]) ->
 
 
 def test_the_first_page_promises_no_lock(pages: dict[str, Any]) -> None:
-    words = "The page of a claim says whether the claim was written before its results."
+    words = "The page of a claim states whether the claim was written before its results were known."
     assert words in pages["index.html"].words
 
 

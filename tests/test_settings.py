@@ -654,7 +654,7 @@ def test_thinned_numbers_are_those_of_every_run_alone_and_are_made_once(
     pd.testing.assert_frame_equal(thin.frame, pd.concat(parts, ignore_index=True), rtol=5e-9, atol=0)
 
 
-def test_a_set_computed_with_other_values_of_the_figure_is_none_of_today(computed: Path, fedrepro: Call) -> None:
+def test_a_set_does_not_count_after_the_figure_got_other_values(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
     assert run(fedrepro, "show").count("beyond/small with beyond.1.") == 2
     spec = Path("experiments/beyond/small.yaml")

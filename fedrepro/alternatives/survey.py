@@ -17,7 +17,7 @@ from fedrepro.alternatives.ranking import Entry
 from fedrepro.claims import judge
 from fedrepro.claims.evidence import HOLDS, REPRODUCED
 from fedrepro.errors import UserError, nearest
-from fedrepro.results.consistency import recorded
+from fedrepro.results import changed_settings
 from fedrepro.results.read import read_sidecar, with_results
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.discrepancies import Discrepancy
@@ -46,14 +46,14 @@ def _moved(case: Case, own: Numbers, root: Path) -> set[str]:
 def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False, of: str = "") -> list[Effect]:
     """Return what a case changes for each of its claims that both results can answer.
 
-    [] if it has no results, or if its figure has other values now than when these were computed.
+    The list is empty if the case has no results, or if the values of its curves have changed since.
 
     readings : with the answers of all readings, where all trials were run. of : the id of the only claim to look at.
     """
     if of and of not in [claim.id for claim in case.claims]:
         return []
     key = kept_effects.key(case, own, root)
-    if not key or not _has_the_values_of(case, read_sidecar(kept_results.base(root, case))):
+    if not key or changed_settings.differ(case.to_compute(1), read_sidecar(kept_results.base(root, case)) or Sidecar()):
         return []
     compared = functools.cache(lambda: _compared(case, own, root))
     changes = kept_effects.read(case, root, key)
@@ -69,13 +69,6 @@ def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False, of:
         for change in changes
         if of in ("", change.claim.id)
     ]
-
-
-def _has_the_values_of(case: Case, sidecar: Sidecar | None) -> bool:
-    """Return whether the curves in a case's results have the values that the case gives them."""
-    before = {facts["series"]: facts for facts in sidecar.settings} if sidecar is not None else {}
-    now = [recorded(setting) for setting in case.to_compute(1).settings()]
-    return all({**before.get(facts["series"], facts), "explicit": facts["explicit"]} == facts for facts in now)
 
 
 def _compared(case: Case, own: Numbers, root: Path) -> tuple[Numbers, Numbers]:

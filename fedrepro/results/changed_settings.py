@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,26 @@ def in_words(figure: Figure, sidecar: Sidecar) -> str:
     now = [recorded(setting) for setting in figure.settings()]
     if now == list(sidecar.settings):
         return ""
-    before = {str(facts.get("series")): facts for facts in sidecar.settings}
-    pairs = [(before[facts["series"]], facts) for facts in now if facts["series"] in before]
+    pairs = _pairs(now, sidecar)
     changes = Counter(change for old, new in pairs for change in _changes(old, new))
     named = [f"{change.words} ({number} of {counted(len(now), 'curve')})" for change, number in changes.most_common()]
-    named += _other_curves(len(now) - len(pairs), len(before) - len(pairs), len(now))
+    named += _other_curves(len(now) - len(pairs), len(sidecar.settings) - len(pairs), len(now))
     of_defaults = len(named) == len(changes) > 0 and all(change.is_default for change in changes)
     if len(named) > MOST:
         named[MOST:] = [f"and {counted(len(named) - MOST, 'more change')}"]
     return ": ".join(filter(None, (DEFAULT if of_defaults else SPEC, ", ".join(named))))
+
+
+def differ(figure: Figure, sidecar: Sidecar) -> bool:
+    """Return whether a curve that a figure and its results have in common has other values in one of them."""
+    now = [recorded(setting) for setting in figure.settings()]
+    return any(True for old, new in _pairs(now, sidecar) for _ in _changes(old, new))
+
+
+def _pairs(now: Sequence[Mapping[str, Any]], sidecar: Sidecar) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the recorded and today's setting of each curve that the results and the figure have in common."""
+    before = {str(facts.get("series")): facts for facts in sidecar.settings}
+    return [(before[facts["series"]], facts) for facts in now if facts["series"] in before]
 
 
 def _other_curves(new: int, gone: int, every: int) -> Iterator[str]:

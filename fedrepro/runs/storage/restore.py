@@ -114,7 +114,10 @@ def _records(
 
 
 def _lines(lines: Iterable[str], at: Mapping[str, int], only: Container[tuple[str, int]]) -> Iterator[str]:
-    """Yield the lines of certain runs; a run's lines are the same up to the trial, and have no quotes after it."""
+    """Yield the lines of the runs in ``only``.
+
+    All lines of a run begin with the same columns, up to its trial. The columns after that contain no commas.
+    """
     after = len(at) - 1 - at["trial"]
     for start, group in itertools.groupby(lines, key=lambda line: line.rsplit(",", after)[0]):
         row = next(csv.reader([start]))
