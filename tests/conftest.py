@@ -6,7 +6,7 @@ import gc
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,10 @@ from hypothesis import settings
 
 from fedrepro import processes
 from fedrepro.runs.workers import programs
+from fedrepro.spec import read
+from fedrepro.spec.error_collector import Collector
+from fedrepro.spec.model import Figure
+from fedrepro.spec.nodes import Node
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,6 +43,24 @@ os.environ.update(programs.shared(ROOT / ".pytest_cache"))
 
 
 processes.remember_libraries()
+
+def _specs_read_once() -> None:
+    """Keep what the project's own specs say for the whole session, because reading all of them takes a second."""
+    read_figure, own = read._figure, ROOT / "experiments"
+    figures: dict[tuple[str, str, int], tuple[Node, Figure]] = {}
+
+    def figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> Figure:
+        if sets or not Path(collect.path).resolve().is_relative_to(own):
+            return read_figure(collect, root, tier, sets)
+        key = collect.path, tier, id(root)
+        if key not in figures:
+            figures[key] = root, read_figure(collect, root, tier, sets)  # keeps the root, so that no other gets its id
+        return figures[key][1]
+
+    read._figure = figure
+
+
+_specs_read_once()
 
 SMALL = """\
 paper: beyond
@@ -92,6 +114,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fuzz = [item for item in items if item.get_closest_marker("fuzz")]
         left_out = {item.nodeid for place, item in enumerate(fuzz) if place % 4 != int(part)}
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """Exempt libraries and collected tests from all later garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -522,7 +522,8 @@ def test_the_command_line_records_what_python_does(name: str, house: Path) -> No
     assert method == tiny.algorithm(name).cls(**setting.params)
     planned = plan.make([figure], stand_in=True)
     assert [run.trial for run in planned.runs.values()] == list(TRIALS)
-    for run in planned.runs.values():
+    compiles = bool(tiny.of(setting.problem).needs)  # for every trial again, so that one is enough
+    for run in list(planned.runs.values())[: 1 if compiles else None]:
         ((_, status),) = local.attempt([run], house / "store", house / "scratch")
         record = Store(house / "store").read(run.id)
         assert record is not None, status

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from fedrepro import own_modules, registry
 from fedrepro.claims.intervals import Interval
 from fedrepro.cli import duel as dueling
+from fedrepro.plotting import batch
 from fedrepro.report import gather_contents
 
 from .test_own_modules import METHOD
@@ -27,7 +28,7 @@ BRIEF = ("--clients", "4", "--rounds", "3", "--trials", "2")
 
 
 @pytest.fixture
-def duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Duel]:
+def drawn_duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Duel]:
     """Call the command in an empty folder; methods that it registers are removed."""
     from fedrepro.cli.main import main
 
@@ -37,16 +38,23 @@ def duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Duel]:
         del registry.methods()[name]
 
 
-def test_a_method_of_ones_own_is_compared_with_a_registered_one(duel: Duel, tmp_path: Path) -> None:
+@pytest.fixture
+def duel(drawn_duel: Duel, monkeypatch: pytest.MonkeyPatch) -> Duel:
+    """The same without a picture, which takes most of its time."""
+    monkeypatch.setattr(batch, "draw", lambda *given: [])
+    return drawn_duel
+
+
+def test_a_method_of_ones_own_is_compared_with_a_registered_one(drawn_duel: Duel, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(METHOD)
-    done = duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
+    done = drawn_duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
     assert done.exit_code == 0, done.output
     assert "plots/mine/twiceasmany-fedcavg-synthetic.png" in done.output
     assert "TwiceAsMany  0." in done.output, "the table"
     last = done.output.splitlines()[-1]
     assert last.startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
     assert last.endswith("in objective (95 %, 6 paired trials)")
-    again = duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
+    again = drawn_duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
     assert "nothing to do" in again.output
     assert again.output.splitlines()[-1] == last
 
@@ -69,23 +77,25 @@ def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, 
     assert done.output.splitlines()[-1].startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
 
 
-def test_methods_with_the_same_label_are_told_apart(duel: Duel, tmp_path: Path) -> None:
-    done = duel("fedcavg", "fedcavg-sncp", *SYNTHETIC, *SMALL)
+def test_methods_with_the_same_label_are_told_apart(drawn_duel: Duel, tmp_path: Path) -> None:
+    done = drawn_duel("fedcavg", "fedcavg-sncp", *SYNTHETIC, *SMALL)
     assert done.exit_code == 0, done.output
     assert re.search(r"FedCAvg \(fedcavg(-sncp)?\) .* FedCAvg \(fedcavg(-sncp)?\)", done.output.splitlines()[-1])
     spec = yaml.safe_load((tmp_path / "fedcavg-fedcavg-sncp-synthetic.yaml").read_text())
     assert spec["claims"][0]["says"] == "FedCAvg (fedcavg) ends lower than FedCAvg (fedcavg-sncp)"
 
 
-def test_names_with_other_characters_give_a_figure_and_a_claim_that_can_be_named(duel: Duel, tmp_path: Path) -> None:
+def test_names_with_other_characters_give_a_figure_and_a_claim_that_can_be_named(
+    drawn_duel: Duel, tmp_path: Path
+) -> None:
     rows = np.random.default_rng(0).random((40, 3)).tolist()
     (tmp_path / "gr\u00f6\u00dfe 1%.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in rows)]))
     sizes = ("--set", "problem.K=3", "--clients", "4", "--trials", "1", "--rounds", "2")
-    done = duel("fedcavg", "kmeans++", "--data", "gr\u00f6\u00dfe 1%.csv", *sizes, "--results", "R 2")
+    done = drawn_duel("fedcavg", "kmeans++", "--data", "gr\u00f6\u00dfe 1%.csv", *sizes, "--results", "R 2")
     assert done.exit_code == 0, done.output
     spec = yaml.safe_load((tmp_path / "fedcavg-kmeansplusplus-groe-1.yaml").read_text())
     assert spec["claims"][0]["id"] == "fedcavg-kmeansplusplus-groe-1.duel"
-    done = duel("fedcavg", "kmeans++", *SYNTHETIC, *SMALL, "--set", "figure=mine")
+    done = drawn_duel("fedcavg", "kmeans++", *SYNTHETIC, *SMALL, "--set", "figure=mine")
     assert yaml.safe_load((tmp_path / "mine.yaml").read_text())["claims"][0]["id"] == "mine.duel"
 
 
@@ -103,14 +113,14 @@ def test_within_noise_the_method_with_the_better_mean_is_ahead(
     assert said == expected
 
 
-def test_a_method_that_diverges_is_named(duel: Duel, tmp_path: Path) -> None:
+def test_a_method_that_diverges_is_named(drawn_duel: Duel, tmp_path: Path) -> None:
     lines = [
         "from fedrepro import FedMGS\n\nclass Lost(FedMGS):\n    def rounds(self, problem, rng, **given):",
         "        for state in FedMGS(m=self.m).rounds(problem, rng, **given):",
         "            state.W[:] = float('nan')\n            yield state\n",
     ]
     (tmp_path / "lost.py").write_text("\n".join(lines))
-    done = duel("lost.py:Lost", "fedcavg", *SYNTHETIC, *SMALL)
+    done = drawn_duel("lost.py:Lost", "fedcavg", *SYNTHETIC, *SMALL)
     assert done.output.splitlines()[-1] == (
         "FedCAvg ends lower than Lost, which diverges; `fedrepro failures lost-fedcavg-synthetic.yaml` prints in which "
         "round"
@@ -135,19 +145,19 @@ def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, m
     )
 
 
-def test_two_methods_with_the_same_values_are_not_ordered(duel: Duel, tmp_path: Path) -> None:
+def test_two_methods_with_the_same_values_are_not_ordered(drawn_duel: Duel, tmp_path: Path) -> None:
     lines = ["from fedrepro import FedMGS\n\nclass Same(FedMGS):", "    def rounds(self, problem, rng, **given):"]
     lines += ["        yield from FedMGS(m=self.m).rounds(problem, rng, **given)\n"]
     (tmp_path / "same.py").write_text("\n".join(lines))
     for trials in (1, 3):
-        done = duel("same.py", "fedmgs", *SYNTHETIC, *SMALL, "--trials", trials)
+        done = drawn_duel("same.py", "fedmgs", *SYNTHETIC, *SMALL, "--trials", trials)
         assert done.output.splitlines()[-1] == "Same and FedMGS end with the same objective in every trial"
 
 
-def test_one_trial_of_a_stand_in_has_no_interval(duel: Duel, tmp_path: Path) -> None:
+def test_one_trial_of_a_stand_in_has_no_interval(drawn_duel: Duel, tmp_path: Path) -> None:
     words = ("--data", "mnist", "--set", "dataset.n=200", "--clients", 4, "--rounds", 1, "--trials", 1)
-    assert duel("fedmgs", "fedcavg", *words).exit_code == 2
-    done = duel("fedmgs", "fedcavg", *words, "--stand-in")
+    assert drawn_duel("fedmgs", "fedcavg", *words).exit_code == 2
+    done = drawn_duel("fedmgs", "fedcavg", *words, "--stand-in")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1].endswith("in objective (one trial, so without an interval)")
 
@@ -331,7 +341,7 @@ def test_every_kind_of_data_has_a_loader_and_a_partition_that_exist() -> None:
     assert set(dueling.PARTITIONS.values()) <= set(registry.partitions())
 
 
-def test_a_method_that_explodes_is_said_to_diverge(duel: Duel, tmp_path: Path) -> None:
+def test_a_method_that_explodes_is_said_to_diverge(drawn_duel: Duel, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [
         f"{rng.normal():.3f},{rng.normal():.3f},{rng.normal():.3f},c{k // 20},{40 * (k // 20)}" for k in range(100)
@@ -341,7 +351,9 @@ def test_a_method_that_explodes_is_said_to_diverge(duel: Duel, tmp_path: Path) -
     options = [word for name in names for word in ("--set", f"dataset.{name}")] + ["--set", "problem.name=regression"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        done = duel("shift-perfedsi", "shift-fedavg", "--data", "reg.csv", "--trials", "3", "--rounds", "4", *options)
+        done = drawn_duel(
+            "shift-perfedsi", "shift-fedavg", "--data", "reg.csv", "--trials", "3", "--rounds", "4", *options
+        )
     assert done.exit_code == 0, done.output
     assert re.search(
         r"^note: PerFedSI diverges: its mse is \S+ at the start and \S+ at the end", done.output, re.MULTILINE

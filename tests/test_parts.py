@@ -113,7 +113,7 @@ def test_the_last_command_computes_what_parts_have_not(fedrepro: Call, small: Pa
 def test_parts_at_the_same_time_wait_for_nobody(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     plan = planning.make([load(small, "quick")], stand_in=False)
-    words = [sys.executable, "-c", CODE, "run", str(small), "-q", "-j", "2", "--results", str(results)]
+    words = [sys.executable, "-c", CODE, "run", str(small), "-q", "-j", "1", "--results", str(results)]
     with runner._locks(plan, runner.Folders(results), quiet=True):  # as another command on the figure
         tasks = [subprocess.Popen([*words, "--part", f"{number}/2"]) for number in (1, 2)]
         assert [task.wait(timeout=300) for task in tasks] == [0, 0]

@@ -113,7 +113,7 @@ def _of_yaml(text: str) -> Iterator[str]:
             for child in node.values() if isinstance(node, dict) else node:
                 yield from values(child)
 
-    yield from values(yaml.safe_load(text))
+    yield from values(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # the first is ten times faster
     yield from re.findall(r"(?:^|\s)# ?(.*)", text)
 
 
