@@ -142,6 +142,17 @@ def test_a_failed_run_names_the_line_of_ones_own_file(own: Path, fedrepro: Call,
     assert ran.exit_code == 1
 
 
+def test_a_state_that_cannot_be_measured_is_that_of_ones_own_file(own: Path, fedrepro: Call) -> None:
+    module = own.with_name("my_method.py")
+    module.write_text(METHOD.replace("        yield from ", "        yield from ((s.W, s.H) for s in ") + ")\n")
+    ran = fedrepro("run", own, "-j", 1)
+    assert re.search(
+        rf"trial 1: failed: AttributeError: 'tuple' object has no attribute '\w+' \(in measuring a state that {module} "
+        r"yields; see docs/own-method.md, \"The state\"\)\n",
+        ran.stderr,
+    ), ran.output
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_method_that_exits_fails_its_own_runs_only(own: Path, fedrepro: Call, jobs: int) -> None:
     ends = METHOD.replace(

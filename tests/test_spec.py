@@ -696,6 +696,11 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     assert load(small, "quick").panels
     errors = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: dirichlet, P: 2}", bare_with_K))
     assert "'dirichlet' distributes samples by class, and this dataset has no labels" in errors[0]
+    (error,) = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: given}", bare_with_K))
+    assert (
+        "the partition 'given' uses the clients that the data name, and these name none; name them with client: in the "
+        "dataset 'syn', or use another partition"
+    ) in error
 
 
 @pytest.mark.parametrize(

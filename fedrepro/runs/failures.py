@@ -47,16 +47,20 @@ def of_figure(figure: Figure, root: Path) -> list[Failure]:
 
 
 def place(run: Run, root: Path) -> str:
-    """Return ``FILE:LINE`` of the user's own module where a failed run raised its error, or ''.
+    """Return ``FILE:LINE`` of the user's own module where a failed run raised its error, or what raised it, or ''.
 
-    That is the last line of the module in the traceback: a library that it calls may have raised the error.
+    The line is the last one of the module in the traceback: a library that it calls may have raised the error. Without
+    such a line, a state that the module yields may not be what the problem measures.
     """
     note = Store(Folders(root).store).failure(run.id)
     if note is None or run.setting.own is None:
         return ""
     file = run.setting.own.file
     lines = re.findall(rf'^  File "{re.escape(file)}", line (\d+)', note["traceback"], re.MULTILINE)
-    return f"{file}:{lines[-1]}" if lines else ""
+    if lines:
+        return f"{file}:{lines[-1]}"
+    measuring = re.search(r'drive\.py", line \d+, in measure$', note["traceback"], re.MULTILINE)
+    return f'in measuring a state that {file} yields; see docs/own-method.md, "The state"' if measuring else ""
 
 
 def of_run(name: str, root: Path) -> list[Failure]:

@@ -174,7 +174,7 @@ class Expander:
         problem, problem_params = self.resolve.problem(panel, point)
         dataset = self.resolve.dataset(panel, point, item)
         shape = dataset.shape if dataset else {}
-        partition = self.resolve.partition(panel, point, shape)
+        partition = self.resolve.partition(panel, point, dataset)
         every, own_every = self._every(panel)
         rounds, own_rounds = self._rounds(panel, point, every)
         given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}

@@ -114,8 +114,8 @@ class Resolver:
             self.shapes[made] = dict(shape)
         return Resolved(alias, entry, params, dict(self.shapes[made]))
 
-    def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Resolved | None:
-        """Return the partition of a curve, checked against the known sizes; None without one or on errors."""
+    def partition(self, panel: Node, point: Point, dataset: Resolved | None) -> Resolved | None:
+        """Return the partition of a curve, checked against what is known of its data; None without one or on errors."""
         node = self.given("partition", panel, point)
         if node is None or (resolved := self._entry(node, "partition")) is None:
             return None
@@ -127,7 +127,11 @@ class Resolver:
         partition = self.collect.attempt(lambda: entry.make(**own), node.value, node, what)
         if partition is None:
             return None
+        shape = dataset.shape if dataset else {}
         self.collect.attempt(lambda: partition.check(N=shape.get("N"), K=shape.get("K")), node.value, node, what)
+        if entry.name == "given" and dataset and dataset.params.get("client", "") is None and "P" not in shape:
+            advice = f"name them with client: in the dataset '{dataset.alias}', or use another partition"
+            self.collect.error(node, f"{what} uses the clients that the data name, and these name none; {advice}")
         return Resolved(alias, entry, params)
 
     def given(self, what: str, panel: Node, point: Point) -> Node | None:
