@@ -33,6 +33,10 @@ def _figure(name: str) -> Iterator[str]:
     verdicts = gather_contents.verdicts(Selected(spec), "paper", ROOT / "results").rows
     rows = ([_plain(cell) for cell in _cells(row)] for row in verdicts if row.claim.theorem)
     yield table(["theorem", "promise or condition", "quantity", "measured", "of the bound", "verdict"], rows)
+    noted = [row.claim for row in verdicts if row.claim.theorem and row.claim.note]
+    if noted:
+        yield "Notes:\n"
+        yield "\n".join(f"- {claim.says} (`{claim.id}`): {_plain(claim.note)}" for claim in noted) + "\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
