@@ -99,8 +99,8 @@ def test_the_page_of_a_paper_has_them(computed: Path, fedrepro: Call) -> None:
     (page,) = Path("out/report/settings").iterdir()
     text = page.read_text()
     assert "Beside the printed numbers: beyond/small, ends" in text
-    row = text[text.index('<tr><th scope="row">FedCAvg Q2=1</th><td>30.0</td>') :]
-    assert row.split("</tr>")[0].count("<td>") == 2 + text.count('<th scope="col"><span class="id">')
+    row = text[text.index('<tr><th scope="row">FedCAvg Q2=1</th><td data-label="paper">30.0</td>') :]
+    assert row.split("</tr>")[0].count("<td ") == 2 + text.count('<th scope="col"><span class="id">')
 
 
 def test_without_results_of_other_settings_there_is_nothing_to_print(project: Path, fedrepro: Call, kept: Path) -> None:
