@@ -44,6 +44,7 @@ os.environ.update(programs.shared(ROOT / ".pytest_cache"))
 
 processes.remember_libraries()
 
+
 def _specs_read_once() -> None:
     """Keep what the project's own specs say for the whole session, because reading all of them takes a second."""
     read_figure, own = read._figure, ROOT / "experiments"
