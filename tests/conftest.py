@@ -46,7 +46,7 @@ processes.remember_libraries()
 
 
 def _specs_read_once() -> None:
-    """Keep what the project's own specs say for the whole session, because reading all of them takes a second."""
+    """Keep what the project's own specs say for all tests, because reading all of them takes a second."""
     read_figure, own = read._figure, ROOT / "experiments"
     figures: dict[tuple[str, str, int], tuple[Node, Figure]] = {}
 
