@@ -47,10 +47,10 @@ def of_figure(figure: Figure, root: Path) -> list[Failure]:
 
 
 def place(run: Run, root: Path) -> str:
-    """Return ``FILE:LINE`` of the user's own module where a failed run raised its error, or what raised it, or ''.
+    """Return where a failed run of the user's own module raised its error: ``FILE:LINE``, or ''.
 
-    The line is the last one of the module in the traceback: a library that it calls may have raised the error. Without
-    such a line, a state that the module yields may not be what the problem measures.
+    The line is the last one of the module in the traceback: a library that it calls may have raised the error. If the
+    problem raised it as it measured a state, the text says so, and names the module that yields the state.
     """
     note = Store(Folders(root).store).failure(run.id)
     if note is None or run.setting.own is None:
