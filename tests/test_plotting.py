@@ -1107,7 +1107,7 @@ def test_a_sweep_differs_in_lightness_dash_and_fill_and_stays_in_its_methods_hue
     assert len({(repr(look.dash), look.fill) for look in looks}) == 6
     assert {look.marker for look in looks} == {style.method("fedcavg")[1]}
     ax = axes_of("sweep")[0]
-    names = [naming.legend(c, drawn.panels[0], drawn) for c in drawn.panels[0].curves]
+    names = naming.legends(drawn.panels[0], drawn)
     assert [line_of(ax, name).get_color() for name in names] == [look.color for look in looks]
 
 
@@ -1507,7 +1507,7 @@ def test_no_name_of_a_spec_stands_in_a_legend_or_table(spec):
     """No ``participation=pcc`` and no ``case2m``; and what differs in the spec still differs."""
     drawn = load(spec, "paper")
     for shown in drawn.panels:
-        legend = [naming.legend(c, shown, drawn) for c in shown.curves]
+        legend = naming.legends(shown, drawn)
         aliases = {name for c in shown.curves for name in c.setting.names.values() if name}
         if shown.kind == "table":
             texts_ = [naming.text(cell, shown.curves, True) for place in panels.table(shown).cells() for cell in place]
@@ -1569,8 +1569,7 @@ def test_what_a_title_states_and_moves_along_is_left_out_of_the_legend():
 def test_one_legend_serves_all_panels_of_a_sweep(name):
     drawn = load(ROOT / f"experiments/fedmc/{name}.yaml", "paper")
     legends_ = {
-        tuple(zip((naming.legend(c, p, drawn) for c in p.curves), map(repr, style.looks(p.curves)), strict=True))
-        for p in drawn.panels
+        tuple(zip(naming.legends(p, drawn), map(repr, style.looks(p.curves)), strict=True)) for p in drawn.panels
     }
     assert len(legends_) == 1
     (entries,) = legends_

@@ -8,9 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,12 +92,12 @@ def _of_python(text: str) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
     block, last = "", -1
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            if token.start[0] != last + 1:
+    for number, line in enumerate(text.splitlines()):  # part of a string may be taken for a comment; both are read
+        if "#" in line and (comment := re.search(r"(?:^|\s)# ?(.*)", line)):
+            if number != last + 1:
                 yield block
                 block = ""
-            block, last = f"{block} {token.string.lstrip('# ')}", token.start[0]
+            block, last = f"{block} {comment[1]}", number
     yield block
 
 
@@ -178,13 +176,18 @@ def there(place: Place, paper: dict[str, Any]) -> bool:
             return number in paper["statements"].get(place.kind, ())
 
 
+def absent(place: Place) -> bool:
+    """Whether a place is cited as one of our papers' and none of them has it."""
+    return bool(place.papers) and not any(key in PAPERS and there(place, PAPERS[key]) for key in place.papers)
+
+
 def missing(unit: str, default: tuple[str, ...]) -> list[str]:
     """The wrong citations in a piece of text."""
-    absent = []
-    for place in places(unit, default):
-        if place.papers and not any(key in PAPERS and there(place, PAPERS[key]) for key in place.papers):
-            absent.append(f"{' or '.join(place.papers)} has no {place.kind} {place.number}: {unit[:160]}")
-    return absent
+    return [
+        f"{' or '.join(place.papers)} has no {place.kind} {place.number}: {unit[:160]}"
+        for place in places(unit, default)
+        if absent(place)
+    ]
 
 
 def misplaced(unit: str, default: tuple[str, ...]) -> list[str]:
@@ -288,8 +291,10 @@ def test_every_place_in_a_paper_is_there() -> None:
     for path in _files():
         default = _own_papers(path)
         for unit in _units(path):
-            counted += sum(bool(place.papers) for place in places(unit, default))
-            wrong += [f"{_name(path)}: {text}" for text in missing(unit, default)]
+            cited = [place for place in places(unit, default) if place.papers]
+            counted += len(cited)
+            if any(map(absent, cited)):
+                wrong += [f"{_name(path)}: {text}" for text in missing(unit, default)]
     assert not wrong, "\n".join(wrong)
     assert counted > 500
 

@@ -351,7 +351,7 @@ def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path)
 @pytest.mark.slow
 def test_killed_at_any_moment_it_resumes_to_the_same_bytes(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
-    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 600").replace("trials: 2", "trials: 3"))
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 300").replace("trials: 2", "trials: 3"))
     command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet"]
 
     def start(root: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -379,7 +379,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_bytes(fedrepro: Call, small
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
-    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 500").replace("trials: 2", "trials: 4"))
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 250").replace("trials: 2", "trials: 4"))
     root = tmp_path / "results"
     command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "-j", "2", "--results", str(root)]
     # a shell's background job ignores the signal, and its children would inherit that

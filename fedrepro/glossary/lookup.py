@@ -46,9 +46,9 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     any of these in other capitals, or a paper, or the id of a discrepancy. A method of an installed package is loaded.
     Raises UserError for unknown names, and if such a method cannot be used.
     """
-    names = list(names)
+    names, offered = list(names), own_modules.installed()
     for name in names:
-        if name not in registry.methods() and name in own_modules.installed():
+        if name not in registry.methods() and name in offered:
             own_modules.register_installed(name, OF_THE_SPEC)
     known = list(_named())
     matches = {

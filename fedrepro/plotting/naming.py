@@ -199,15 +199,15 @@ def legend(curve: Curve, panel: Panel, figure: Figure | None = None) -> str:
 
 def legends(panel: Panel, figure: Figure | None = None) -> list[str]:
     """Return ``legend`` of every curve of a panel, all different if the curves' labels are."""
-    texts_ = [_legend(curve, panel, figure) for curve in panel.curves]
+    named = aliases(panel.curves)
+    texts_ = [_legend(curve, panel, figure, named) for curve in panel.curves]
     return [text if texts_.count(text) == 1 else symbols(c.label) for text, c in zip(texts_, panel.curves, strict=True)]
 
 
-def _legend(curve: Curve, panel: Panel, figure: Figure | None) -> str:
+def _legend(curve: Curve, panel: Panel, figure: Figure | None, named: Mapping[str, str]) -> str:
     varying = _varying(curve)
     if varying is None:
         return symbols(curve.label)
-    named = aliases(panel.curves)
     stated = set(re.findall(r"(\w+) = ", f"{figure.title if figure else ''} {panel.title}"))
     parts = [
         named.get(str(of), str(of)) if name in ("dataset", "partition") else pair(name, of)
