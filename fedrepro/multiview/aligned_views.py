@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
 
 from fedrepro.arrays import structure, unmasked
 from fedrepro.errors import ParameterError, UserError
@@ -24,13 +24,13 @@ class View:
     """
 
     def __init__(self, X: Any, largest: float | None = None) -> None:
-        if sparse.issparse(X):
-            X = sparse.csr_matrix(X, dtype=np.float64)
+        if scipy.sparse.issparse(X):
+            X = scipy.sparse.csr_matrix(X, dtype=np.float64)
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
             self.parts = tuple(read_only(a) for a in (X.data, X.indices, X.indptr))
-            self.X: Any = sparse.csr_matrix(self.parts, shape=X.shape)
+            self.X: Any = scipy.sparse.csr_matrix(self.parts, shape=X.shape)
         else:
             self.parts = ()
             self.X = read_only(np.ascontiguousarray(X, dtype=np.float64))
@@ -39,7 +39,7 @@ class View:
     @property
     def sparse(self) -> bool:
         """Whether X is a CSR matrix."""
-        return sparse.issparse(self.X)
+        return scipy.sparse.issparse(self.X)
 
     @property
     def J(self) -> int:
@@ -74,7 +74,7 @@ class View:
     def top(self, count: int) -> np.ndarray:
         """The ``count`` largest eigenvalues of X'X, largest first (fewer if X has fewer columns or rows)."""
         if self._decomposed_densely(count):
-            return np.square(linalg.svdvals(self._dense())[:count])
+            return np.square(scipy.linalg.svdvals(self._dense())[:count])
         return np.sort(self._eigsh(count, vectors=False))[::-1].clip(min=0.0)
 
     def left_svd(self, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ class View:
         Raises ParameterError if m exceeds the rank of X.
         """
         if self._decomposed_densely(m):
-            A, s, _ = linalg.svd(self._dense(), full_matrices=False)
+            A, s, _ = scipy.linalg.svd(self._dense(), full_matrices=False)
             A, s = A[:, :m], s[:m]
         else:
             values, vectors = self._eigsh(m, vectors=True)
@@ -139,9 +139,9 @@ def leading(W: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """The K largest eigenvalues of W W', largest first, and their eigenvectors (J, K), from the smaller side of W."""
     J, columns = W.shape
     if columns >= J:
-        values, vectors = linalg.eigh(W @ W.T, subset_by_index=[J - K, J - 1])
+        values, vectors = scipy.linalg.eigh(W @ W.T, subset_by_index=[J - K, J - 1])
         return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-    values, vectors = linalg.eigh(W.T @ W, subset_by_index=[columns - K, columns - 1])
+    values, vectors = scipy.linalg.eigh(W.T @ W, subset_by_index=[columns - K, columns - 1])
     return values[::-1], np.ascontiguousarray((W @ (vectors / np.sqrt(values)))[:, ::-1])
 
 
@@ -157,7 +157,7 @@ def check_views(views: Any) -> list[Any]:
     for i, X in enumerate(views, start=1):
         unmasked(**{f"view {i}": X})
         structure(f"view {i}", X)
-    views = [X if sparse.issparse(X) else np.asarray(X) for X in views]
+    views = [X if scipy.sparse.issparse(X) else np.asarray(X) for X in views]
     if not views:
         raise UserError("views: there must be at least one")
     for i, X in enumerate(views):
@@ -173,13 +173,13 @@ def check_views(views: Any) -> list[Any]:
         )
     for i, X in enumerate(views):
         _check_finite(_name(views, i), X)
-    return [sparse.csr_matrix(X) if sparse.issparse(X) else X for X in views]
+    return [scipy.sparse.csr_matrix(X) if scipy.sparse.issparse(X) else X for X in views]
 
 
 def check_columns(views: list[Any]) -> None:
     """Raise UserError if a view is zero or has a constant column, which correlates with nothing."""
     for i, X in enumerate(views):
-        if not np.any(X.data if sparse.issparse(X) else X):
+        if not np.any(X.data if scipy.sparse.issparse(X) else X):
             raise UserError(f"{_name(views, i)}: is zero everywhere, so there is nothing to correlate; leave it out")
         columns = constant_columns(X)
         if columns.size:
@@ -195,9 +195,9 @@ def _name(views: list[Any], i: int) -> str:
 
 
 def _check_finite(name: str, X: Any) -> None:
-    if np.isfinite(X.data if sparse.issparse(X) else X).all():
+    if np.isfinite(X.data if scipy.sparse.issparse(X) else X).all():
         return
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         X = X.tocoo()
         first = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row, column = int(X.row[first]), int(X.col[first])
@@ -210,8 +210,8 @@ def constant_columns(X: Any) -> np.ndarray:
     """Columns with the same value in all (two or more) rows, except for the empty columns of a sparse matrix."""
     if X.shape[0] < 2:
         return np.empty(0, dtype=np.intp)
-    if not sparse.issparse(X):
+    if not scipy.sparse.issparse(X):
         return np.flatnonzero(X.max(axis=0) == X.min(axis=0))
-    csc = sparse.csc_matrix(X)
+    csc = scipy.sparse.csc_matrix(X)
     full = np.flatnonzero(np.diff(csc.indptr) == X.shape[0])
     return np.array([n for n in full if np.ptp(csc.data[csc.indptr[n] : csc.indptr[n + 1]]) == 0], dtype=np.intp)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from fedrepro.errors import ParameterError
 from fedrepro.multiview.aligned_views import EPS, View, leading
@@ -55,7 +55,7 @@ class _DenseBasis:
     """U of the thin SVD of a dense view."""
 
     def __init__(self, view: View) -> None:
-        U, s, Vt = linalg.svd(view.X, full_matrices=False)
+        U, s, Vt = scipy.linalg.svd(view.X, full_matrices=False)
         r = int((s > EPS * max(view.X.shape) * s[0]).sum())
         self.U, self._back, self.size = U[:, :r], Vt[:r].T / s[:r], r
 
@@ -89,7 +89,7 @@ class _SparseBasis:
         self.L, self.B = _cholesky(gram), np.empty((0, 0))
         self.size = int(self.used.size)
         if self.L is None:
-            values, V = linalg.eigh(gram)
+            values, V = scipy.linalg.eigh(gram)
             kept = values > EPS * max(self.X.shape) * values[-1]
             self.B, self.size = V[:, kept] / np.sqrt(values[kept]), int(kept.sum())
 
@@ -101,7 +101,7 @@ class _SparseBasis:
         """B'X'y."""
         narrow = np.asarray(self.X.T @ y)[self.used]
         if self.L is not None:
-            return np.asarray(linalg.solve_triangular(self.L, narrow, lower=True, check_finite=False))
+            return np.asarray(scipy.linalg.solve_triangular(self.L, narrow, lower=True, check_finite=False))
         return np.asarray(self.B.T @ narrow)
 
     def coefficients(self, G: np.ndarray) -> np.ndarray:
@@ -112,7 +112,7 @@ class _SparseBasis:
         """B v, with zeros for the empty columns."""
         wide = np.zeros((self.X.shape[1], *v.shape[1:]))
         if self.L is not None:
-            wide[self.used] = linalg.solve_triangular(self.L, v, lower=True, trans="T", check_finite=False)
+            wide[self.used] = scipy.linalg.solve_triangular(self.L, v, lower=True, trans="T", check_finite=False)
         else:
             wide[self.used] = self.B @ v
         return wide
@@ -121,8 +121,8 @@ class _SparseBasis:
 def _cholesky(gram: np.ndarray) -> np.ndarray | None:
     """L with L L' = gram, or None if gram is too close to singular."""
     try:
-        L = linalg.cholesky(gram, lower=True)
-    except linalg.LinAlgError:
+        L = scipy.linalg.cholesky(gram, lower=True)
+    except scipy.linalg.LinAlgError:
         return None
     pivots = np.diagonal(L)
     return L if pivots.min() > 1e-5 * pivots.max() else None
@@ -143,7 +143,7 @@ def _lanczos(bases: Sequence[Any], K: int) -> tuple[np.ndarray, np.ndarray]:
         return np.concatenate([basis.transposed_times(y) for basis in bases])
 
     if size <= LANCZOS:
-        values, vectors = linalg.eigh(gram(np.eye(size)), subset_by_index=[size - K, size - 1])
+        values, vectors = scipy.linalg.eigh(gram(np.eye(size)), subset_by_index=[size - K, size - 1])
     else:
         values, vectors = eigsh(
             LinearOperator((size, size), matvec=gram, dtype=np.float64),

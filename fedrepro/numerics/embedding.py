@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 
 def embed(
@@ -24,7 +24,7 @@ def embed(
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
-        first = start if not sparse.issparse(X) or components is not None else "random"
+        first = start if not scipy.sparse.issparse(X) or components is not None else "random"
         model = manifold.TSNE(perplexity=perplexity, init=first, random_state=seed, n_jobs=1)
         return np.asarray(model.fit_transform(_reduced(X, components, seed)), dtype=np.float64)
 
@@ -34,5 +34,5 @@ def _reduced(X: Any, components: int | None, seed: int) -> Any:
 
     if components is None or components >= min(X.shape):
         return X
-    reduce = TruncatedSVD if sparse.issparse(X) else PCA
+    reduce = TruncatedSVD if scipy.sparse.issparse(X) else PCA
     return reduce(components, random_state=seed).fit_transform(X)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import AtMost, Whole
@@ -53,7 +53,7 @@ class Similarity(Partition):
         """
         X = data.X
         self.check(N=X.shape[1])
-        own = sparse.csr_matrix(X.T) if sparse.issparse(X) else np.array(X.T, dtype=np.float64, order="C")
+        own = scipy.sparse.csr_matrix(X.T) if scipy.sparse.issparse(X) else np.array(X.T, dtype=np.float64, order="C")
         return fill_empty(_clusters(own, self.P, self.n_init, self.batch, int(rng.integers(2**31))), self.P)
 
 

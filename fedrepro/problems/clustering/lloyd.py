@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
@@ -111,7 +111,7 @@ def _lloyd(points: Any, K: int, seed: int, weights: np.ndarray | None, start: An
     from threadpoolctl import threadpool_limits
 
     if points.shape[0] <= K:
-        centres = points.toarray() if sparse.issparse(points) else np.array(points)
+        centres = points.toarray() if scipy.sparse.issparse(points) else np.array(points)
         return np.vstack([centres, np.repeat(centres[:1], K - len(centres), axis=0)])
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than K: some clusters stay empty
@@ -128,7 +128,7 @@ def nearest(points: Any, centres: Any) -> tuple[np.ndarray, np.ndarray]:
     for first in range(0, n, rows):
         part = points[first : first + rows]
         D = part @ centres.T
-        D = np.asarray(D.toarray() if sparse.issparse(D) else D) * -2.0 + norms
+        D = np.asarray(D.toarray() if scipy.sparse.issparse(D) else D) * -2.0 + norms
         near = np.argmin(D, axis=1)
         where[first : first + rows] = near
         distance[first : first + rows] = np.take_along_axis(D, near[:, None], axis=1)[:, 0] + _square_norms(part)
@@ -139,19 +139,19 @@ def means(points: Any, labels: np.ndarray, weights: np.ndarray, centres: np.ndar
     """The weighted mean of the points of each cluster, (K, M); a cluster without weight keeps its centre."""
     K, n = len(centres), labels.size
     mass = np.bincount(labels, weights=weights, minlength=K)
-    sums = sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(K, n)) @ points
-    sums = sums.toarray() if sparse.issparse(sums) else np.asarray(sums)
+    sums = scipy.sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(K, n)) @ points
+    sums = sums.toarray() if scipy.sparse.issparse(sums) else np.asarray(sums)
     return np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1.0)[:, None], centres)
 
 
 def _square_norms(points: Any) -> np.ndarray:
-    if sparse.issparse(points):
+    if scipy.sparse.issparse(points):
         return np.asarray(points.multiply(points).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", points, points)
 
 
 def stacked(parts: Sequence[Any]) -> Any:
     """The parts stacked row by row; sparse if any part is."""
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.vstack([sparse.csr_matrix(part) for part in parts], format="csr")
+    if any(scipy.sparse.issparse(part) for part in parts):
+        return scipy.sparse.vstack([scipy.sparse.csr_matrix(part) for part in parts], format="csr")
     return np.vstack(parts)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro.problems.clustering import sample_rows
 from fedrepro.problems.clustering.sample_rows import Rows
@@ -82,7 +82,7 @@ def _products(A: Any, B: np.ndarray | None, columns: Sequence[slice]) -> Any:
     """A B. Products with a single row or column are computed separately: there BLAS depends on the width."""
     if B is None:
         return None
-    if min(A.shape) > 1 or sparse.issparse(A) or len(columns) == 1:
+    if min(A.shape) > 1 or scipy.sparse.issparse(A) or len(columns) == 1:
         return np.asarray(A @ B)
     out = np.empty((A.shape[0], B.shape[1]))
     for place in columns:

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import Flag, Number, OneOf, Range, Whole, all_of, at_most, one_of, whole
@@ -211,7 +211,7 @@ class Clustering(Problem):
         self.rho, self.nu = float(parameters["rho"] * scale), float(parameters["nu"] * scale)
         self.w_max = data.facts["max"]
         self.w_min = _lower_bound(parameters["w_min"], data.facts["min"], self.w_max)
-        row_bytes = 8.0 * self.M if not sparse.issparse(self.X) else 12.0 * self.X.nnz / self.N
+        row_bytes = 8.0 * self.M if not scipy.sparse.issparse(self.X) else 12.0 * self.X.nnz / self.N
         self.block = int(np.clip(_BLOCK_BYTES / max(1.0, row_bytes), 64, 4096))
         self.small = row_bytes * self.N / self.P < _SMALL_BYTES
 
@@ -251,7 +251,7 @@ class Clustering(Problem):
         """Whether joint passes save time, and BLAS gives the same bits as for solo runs."""
         if sample_rows.nbytes(self.X) <= passes.CACHED_BYTES:
             return False  # waiting for other runs costs more than reading the samples
-        return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
+        return scipy.sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
@@ -360,7 +360,7 @@ class Clustering(Problem):
         for part in self.blocks():
             error = state.Hs[part] @ state.W.T
             block = self.samples(part)
-            error -= block.toarray() if sparse.issparse(block) else block
+            error -= block.toarray() if scipy.sparse.issparse(block) else block
             total += float(np.vdot(error, error))
         return total
 

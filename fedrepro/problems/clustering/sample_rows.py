@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro import arrays
 from fedrepro.errors import UserError
@@ -70,7 +70,7 @@ def write(folder: Path, X: Any, client: Any, labels: Any, K: int | None) -> None
     np.save(folder / "starts.npy", starts)
     if labels is not None:
         np.save(folder / "labels.npy", labels[order])
-    write_rows = _write_sparse if sparse.issparse(X) else _write_dense
+    write_rows = _write_sparse if scipy.sparse.issparse(X) else _write_dense
     facts = {**_facts(write_rows(folder, X, order), order, X.shape[0]), "K": K}
     (folder / "facts.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -85,17 +85,19 @@ def read(folder: Path) -> Ordered:
 
 def take(rows: Any, part: Rows) -> Any:
     """Rows ``part``. For a slice, a view: an array slice, or a CSR matrix on slices of the same buffers."""
-    if not sparse.issparse(rows) or not isinstance(part, slice):
+    if not scipy.sparse.issparse(rows) or not isinstance(part, slice):
         return rows[part]
     first, last = rows.indptr[part.start], rows.indptr[part.stop]
     indptr = rows.indptr[part.start : part.stop + 1] - first
     shape = (part.stop - part.start, rows.shape[1])
-    return sparse.csr_matrix((rows.data[first:last], rows.indices[first:last], indptr), shape=shape)
+    return scipy.sparse.csr_matrix((rows.data[first:last], rows.indices[first:last], indptr), shape=shape)
 
 
 def nbytes(rows: Any) -> int:
     """Bytes of an array or a CSR matrix."""
-    return sum(part.nbytes for part in ((rows.data, rows.indices, rows.indptr) if sparse.issparse(rows) else (rows,)))
+    return sum(
+        part.nbytes for part in ((rows.data, rows.indices, rows.indptr) if scipy.sparse.issparse(rows) else (rows,))
+    )
 
 
 def pieces(first: int, last: int, size: int) -> Iterator[slice]:
@@ -105,7 +107,7 @@ def pieces(first: int, last: int, size: int) -> Iterator[slice]:
 
 
 def _check_matrix(X: Any) -> None:
-    if not sparse.issparse(X) and not isinstance(X, np.ndarray):
+    if not scipy.sparse.issparse(X) and not isinstance(X, np.ndarray):
         raise UserError(f"X: must be a NumPy array or a scipy.sparse matrix, not {type(X).__name__}")
     if X.ndim != 2 or 0 in X.shape:
         raise UserError(f"X: must be a matrix with one column per sample, not of shape {X.shape}")
@@ -148,7 +150,7 @@ def _classes(labels: Any, K: int | None, N: int) -> tuple[np.ndarray | None, int
 
 
 def _row_bytes(X: Any, N: int) -> float:
-    return 12.0 * X.nnz / N if sparse.issparse(X) else 8.0 * X.size / N
+    return 12.0 * X.nnz / N if scipy.sparse.issparse(X) else 8.0 * X.size / N
 
 
 def _blocks(X: Any, N: int) -> Iterator[slice]:
@@ -157,8 +159,8 @@ def _blocks(X: Any, N: int) -> Iterator[slice]:
 
 def _sorted_rows(X: Any, order: np.ndarray) -> Any:
     in_order = np.array_equal(order, np.arange(order.size))
-    if sparse.issparse(X):
-        rows = sparse.csr_matrix(X.T).astype(np.float64, copy=False)
+    if scipy.sparse.issparse(X):
+        rows = scipy.sparse.csr_matrix(X.T).astype(np.float64, copy=False)
         if not rows.has_canonical_format:  # as the caller's arrays may be: theirs stay as they are
             rows = rows.copy()
             rows.sum_duplicates()
@@ -185,7 +187,7 @@ def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> di
     square, absolute = np.empty(N), np.empty(N)
     lowest, highest = np.inf, -np.inf
     for part, block in blocks:
-        if sparse.issparse(block):
+        if scipy.sparse.issparse(block):
             square[order[part]] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
             absolute[order[part]] = np.asarray(abs(block).sum(axis=1)).ravel()
         else:
@@ -233,4 +235,4 @@ def _read_rows(folder: Path) -> Any:
     if (folder / "rows.npy").exists():
         return mapped("rows.npy")
     parts = (mapped("rows_data.npy"), mapped("rows_indices.npy"), mapped("rows_indptr.npy"))
-    return sparse.csr_matrix(parts, shape=tuple(np.load(folder / "rows_shape.npy")))
+    return scipy.sparse.csr_matrix(parts, shape=tuple(np.load(folder / "rows_shape.npy")))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
@@ -451,7 +451,7 @@ def _square(A: np.ndarray) -> float:
 def _centered(train: list[Any], held_out: list[Any]) -> tuple[list[Any], list[Any]]:
     """Dense views minus the column means of their training rows."""
     for i, X in enumerate(train, start=1):
-        if sparse.issparse(X):
+        if scipy.sparse.issparse(X):
             raise ParameterError(
                 "center", f"would fill view {i} of {len(train)}, which is sparse; set it to false or give dense views"
             )
@@ -478,7 +478,7 @@ def _read_view(stem: Path, largest: float | None = None) -> View:
     if Path(f"{stem}.npy").exists():
         return View(mapped(""), largest)
     parts = tuple(mapped(f"_{name}") for name in ("data", "indices", "indptr"))
-    return View(sparse.csr_matrix(parts, shape=tuple(np.load(f"{stem}_shape.npy"))), largest)
+    return View(scipy.sparse.csr_matrix(parts, shape=tuple(np.load(f"{stem}_shape.npy"))), largest)
 
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:

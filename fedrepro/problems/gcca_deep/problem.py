@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from fedrepro import seeds
 from fedrepro.arrays import complete, unmasked
@@ -356,7 +356,7 @@ class DeepGCCA(Problem):
 def _dense(views: Sequence[Any]) -> list[np.ndarray]:
     checked = check_views(views)
     for i, X in enumerate(checked, start=1):
-        if sparse.issparse(X):
+        if scipy.sparse.issparse(X):
             raise UserError(f"view {i} of {len(checked)}: is sparse; a network needs dense rows, give an array")
     return [np.ascontiguousarray(X, dtype=np.float64) for X in checked]
 

@@ -59,6 +59,7 @@ _SETS_JAX = r"JAX_(?!.*(CACHE|LOG|DEBUG|DUMP|TRACEBACK))"
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef)
 _PREDICTING = {
     "Method": {"check", "cost", "collapsed", "meets", "one_shot", "silent"},
     "Problem": {
@@ -344,7 +345,11 @@ def _only_for_types(statement: ast.stmt) -> bool:
 
 def _bound(node: ast.AST) -> Iterator[str]:
     """Yield the names that a statement binds in its own scope."""
-    for part in _within(node):
+    yield from _bound_in(_within(node))
+
+
+def _bound_in(parts: Iterable[ast.AST]) -> Iterator[str]:
+    for part in parts:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield part.name
         elif isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
@@ -355,6 +360,13 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield part.rest
         elif isinstance(part, _COMPREHENSIONS):  # a walrus in it binds in the enclosing scope
             yield from (n.target.id for n in ast.walk(part) if isinstance(n, ast.NamedExpr))
+
+
+@functools.cache
+def _keywords(statement: ast.stmt) -> tuple[str, ...]:
+    """Return the keywords of all calls in a statement."""
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return tuple({keyword.arg: None for call in calls for keyword in call.keywords if keyword.arg})
 
 
 def _changed(node: ast.AST) -> Iterator[str]:
@@ -373,10 +385,24 @@ def _changed(node: ast.AST) -> Iterator[str]:
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and the nodes below it in the same scope: not inside functions, classes or comprehensions."""
-    yield node
-    if not isinstance(node, (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef)):
-        for child in ast.iter_child_nodes(node):
-            yield from _within(child)
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            todo += reversed(_children(node))  # read in the order in which they are written
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below a node, without those that only say how a name is used."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
+    return found
 
 
 # -- reading a definition ----------------------------------------------------------------------------------------------
@@ -418,7 +444,7 @@ class _Writer:
         self.module = module
         self.reading = _Reading()
         self.scopes: list[_Scope] = []
-        self.keywords: frozenset[str] = frozenset()
+        self.whole: ast.stmt | None = None
 
     def put(self, *words: str) -> None:
         self.reading.words += words
@@ -433,8 +459,7 @@ class _Writer:
 
     def top(self, statement: ast.stmt, name: str) -> None:
         """Write a statement that defines ``name``, without the name if the statement defines nothing else."""
-        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        self.keywords = frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
+        self.whole = statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self.write(statement, named=False)
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and list(_bound(statement)) == [name]:
@@ -721,7 +746,7 @@ class _Writer:
 
     def called_by_keyword(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[str, ...]:
         """Return the arguments of a nested function that calls in the same definition may name."""
-        return () if len(self.scopes) == 1 else tuple(sorted(self.keywords))
+        return () if len(self.scopes) == 1 or self.whole is None else _keywords(self.whole)
 
     def local(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, Meaning]:
         """Return the local names of a function: its arguments, what it binds, and what it imports with its meaning."""
@@ -731,7 +756,7 @@ class _Writer:
             return names
         inside = [child for statement in node.body for child in _within(statement)]
         outer = {name for child in inside if isinstance(child, (ast.Global, ast.Nonlocal)) for name in child.names}
-        names |= {name: None for statement in node.body for name in _bound(statement) if name not in outer}
+        names |= {name: None for name in _bound_in(inside) if name not in outer}
         for child in inside:
             if isinstance(child, (ast.Import, ast.ImportFrom)):
                 package = self.module.rpartition(".")[0]

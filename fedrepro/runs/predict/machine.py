@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 from threadpoolctl import threadpool_limits
 
 from fedrepro import cpu
@@ -209,7 +209,7 @@ def _bytes() -> dict[str, float]:
 def _singles() -> dict[str, float]:
     """Seconds per operation of sparse products, in which each stored entry reads a row from elsewhere in memory."""
     draw = np.random.default_rng(0)
-    X = sparse.random(4000, 1000, density=0.05, random_state=0, format="csr")
+    X = scipy.sparse.random(4000, 1000, density=0.05, random_state=0, format="csr")
     W = draw.random((1000, 10))
     return {"singles": rate(lambda: X @ W, 10.0 * X.nnz)}
 
