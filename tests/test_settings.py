@@ -1187,3 +1187,12 @@ def test_where_a_margin_is_infinite_the_trials_that_turn_are_counted() -> None:
 def test_the_interval_of_a_share_is_exact(turned: int, trials: int) -> None:
     exact = scipy.stats.binomtest(turned, trials).proportion_ci(0.95, "exact")
     assert intervals.of_share(turned, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "results" / "paper").glob("*/*.settings")), ids=lambda path: path.stem)
+def test_what_is_found_in_every_set_is_in_the_repository(folder: Path) -> None:
+    """Otherwise the first command that judges the figure changes the working tree of whoever types it."""
+    for table in folder.glob("*.csv.xz"):
+        base = table.with_name(table.name.removesuffix(".csv.xz"))
+        missing = [kind for kind in ("effects", "readings") if not kept_answers.read(base, kind)]
+        assert not missing, f"run `fedrepro settings show {folder.parent.name}/{folder.stem} --readings` ({base.name})"
