@@ -1189,7 +1189,11 @@ def test_the_interval_of_a_share_is_exact(turned: int, trials: int) -> None:
     assert intervals.of_share(turned, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
-@pytest.mark.parametrize("folder", sorted((ROOT / "results" / "paper").glob("*/*.settings")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "folder",
+    sorted((ROOT / "results" / "paper").glob("*/*.settings")),
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
 def test_what_is_found_in_every_set_is_in_the_repository(folder: Path) -> None:
     """Otherwise the first command that judges the figure changes the working tree of whoever types it."""
     for table in folder.glob("*.csv.xz"):
