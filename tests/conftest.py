@@ -166,9 +166,11 @@ def homes(tmp_path_factory: pytest.TempPathFactory, program_copies: Path) -> Ite
 
 @pytest.fixture(autouse=True)
 def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test starts without any dataset, even if the machine has some."""
+    """Every test starts without any dataset or any spec of a user's own, whatever lies here or on the machine."""
     home = next(homes)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
+    if Path.cwd() == ROOT:  # and in no folder that its module has made
+        monkeypatch.chdir(home)
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))  # of the machine that runs the tests
     for name in ("NO_COLOR", "FORCE_COLOR"):  # of who runs the tests
         monkeypatch.delenv(name, raising=False)

@@ -166,7 +166,7 @@ def test_a_missing_library_is_named_before_anything_runs(no_jax: None, fedrepro:
 
 
 def test_without_the_library_kept_results_are_not_called_stale(no_jax: None) -> None:
-    figure, _, sidecar = next(with_results([Path("experiments/gcca/fig13.yaml")], "paper", Path("results")))
+    figure, _, sidecar = next(with_results([ROOT / "experiments/gcca/fig13.yaml"], "paper", ROOT / "results"))
     assert validity(figure, sidecar) == Validity(undecidable=(f"changes cannot be detected: it {NEEDS}",))
 
 

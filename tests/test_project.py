@@ -91,6 +91,10 @@ def test_without_a_project_the_package_s_specs_are_there(tmp_path: Path, monkeyp
     assert find.within(find.find_spec("fedc/fig5")) == "experiments/fedc/fig5.yaml"
 
 
+def test_tests_see_no_specs_that_somebody_keeps_in_the_checkout() -> None:
+    assert find.own_specs() == []
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
 def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from fedrepro.results import load, parameter_columns
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import KEYS, MEASURED
 
+from .conftest import ROOT
+
 Call = Callable[..., Result]
 
 
@@ -111,8 +113,8 @@ def test_results_in_the_former_format_are_read_alike(small: Path, tmp_path: Path
 
 
 def test_kept_results_are_read_as_the_documentation_says_without_a_warning() -> None:
-    assert "pd.read_csv(path, low_memory=False)" in Path("docs/results.md").read_text()
-    table = Path("results/paper/fedc/fig5.csv.xz")
+    assert "pd.read_csv(path, low_memory=False)" in (ROOT / "docs/results.md").read_text()
+    table = ROOT / "results/paper/fedc/fig5.csv.xz"
     with pytest.warns(pd.errors.DtypeWarning):
         pd.read_csv(table)
     with warnings.catch_warnings(action="error"):
@@ -121,7 +123,7 @@ def test_kept_results_are_read_as_the_documentation_says_without_a_warning() -> 
 
 def test_kept_results_have_a_column_for_each_parameter() -> None:
     openers: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".csv": open}
-    tables = [path for path in (Path("results") / "paper").rglob("*.csv*") if ".points." not in path.name]
+    tables = [path for path in (ROOT / "results/paper").rglob("*.csv*") if ".points." not in path.name]
     assert len(tables) > 40
     for table in tables:
         with openers[table.suffix](table, "rt") as file:

@@ -24,6 +24,8 @@ from fedrepro.spec.references import Scope, identifier, resolve
 from tests.sidecars import consistent
 from tests.test_claims import frame
 
+from .conftest import ROOT
+
 A, B = "fedcavg(Q2=1)", "fedcavg(Q2=5)"
 
 
@@ -114,7 +116,7 @@ def test_faster_reads_the_rounds_to_a_level_or_the_value_at_a_stage(lead: Callab
 
 
 def test_the_way_of_a_metric_that_differs_by_ratios_is_logarithmic(tmp_path: Path) -> None:
-    figure = load(Path("experiments/gcca/fig3.yaml"), "paper")
+    figure = load(ROOT / "experiments/gcca/fig3.yaml", "paper")
     scope = Scope(Claim("x", "s", "w", "a", ""), {p.id: p for p in figure.panels}, {})
     check = "faster(curve(label='CuteMaxVar, warm'), than=curve(label='CuteMaxVar, randn'))"
     text = words.literal(check, scope, readings.leading)
