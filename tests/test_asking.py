@@ -309,6 +309,9 @@ def test_stale_results_are_named_everywhere(
     fedrepro("plot", "beyond/small", "--format", "svg")
     picture = (tmp_path / "plots" / "quick" / "beyond" / "small.svg").read_text()
     assert all(text in picture for text in ("<!-- STALE -->", CHANGED))
+    panel = ("plot", "beyond/small", "--panel", "a", "--format", "svg")
+    assert fedrepro(*panel).exit_code == 0
+    assert "<!-- STALE -->" in (tmp_path / "plots" / "quick" / "beyond" / "small.a.svg").read_text()
     assert read_record(tmp_path / "plots" / "quick" / "beyond" / "small.svg")["figure"] == "beyond/small"
 
 
@@ -320,7 +323,9 @@ def test_a_panel_in_axes_of_your_own_says_in_its_caption_that_it_is_stale(
     fedrepro("run", "beyond/small", "-j", 1)
     stale()
     axes = plt.figure().add_subplot()
-    caption = draw_panel(axes, "beyond/small", "a", results=tmp_path / "results")
+    with pytest.warns(StaleResults, match=r"^stale: beyond/small \(quick tier\): ") as warned:
+        caption = draw_panel(axes, "beyond/small", "a", results=tmp_path / "results")
+    assert warned[0].filename == __file__
     assert "(a) left. STALE; QUICK TIER. quick tier" in caption
     assert caption.endswith(f"stale: {CHANGED}.")
     plt.close("all")

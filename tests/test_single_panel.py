@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from fedrepro.errors import UserError
-from fedrepro.plotting import draw_panel, provenance, single_panel
+from fedrepro.plotting import draw_panel, header_footer, provenance, single_panel
 from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import with_results
 from fedrepro.results.schema import Content, Sidecar
@@ -128,6 +128,24 @@ def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: s
     assert below < 0.2 * picture.dpi, "nothing but a margin below the legend"
     label = picture.axes[0].xaxis.label.get_window_extent(renderer)
     assert max(t.get_window_extent(renderer).y1 for t in legend) <= label.y0 + 1, "the legend lies on nothing"
+
+
+def test_a_narrow_panel_has_room_for_both_tags_above_it() -> None:
+    path = ROOT / "experiments" / "gcca" / "fig4.yaml"
+    source = FigureData(*next(with_results([path], "paper", ROOT / "results")))
+    inches = 2.2
+    room = single_panel.Room(inches, single_panel.LOWEST, single_panel.LETTERS, single_panel.SMALLEST)
+    prepared = single_panel._drawable(single_panel.named(source, "a"), source, room)
+    picture = single_panel._build(prepared, inches, header_footer.SERIOUS)
+    picture.draw_without_rendering()
+    tags = [text for text in picture.texts if text.get_gid() == "tag"]
+    boxes = [text.get_bbox_patch().get_window_extent() for text in tags]  # type: ignore[union-attr]
+    assert [text.get_text() for text in tags] == ["STAND-IN DATA", "STALE"]
+    assert boxes[1].x1 < boxes[0].x0
+    assert boxes[1].x0 > 0
+    assert max(box.x1 for box in boxes) < picture.bbox.x1
+    assert max(box.y1 for box in boxes) < picture.bbox.y1
+    assert min(box.y0 for box in boxes) > picture.axes[0].get_tightbbox().y1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

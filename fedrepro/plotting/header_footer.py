@@ -38,6 +38,10 @@ OWN_FILE = "own file"
 """The state of a user's own file, which is shown by its name."""
 
 
+SERIOUS = ("STALE", "STAND-IN DATA")
+"""Tags of results that say nothing about a paper or about today's code: a picture of one panel shows them too."""
+
+
 def tags(source: FigureData) -> list[str]:
     """Return how these results differ from the published experiment, most serious first."""
     sidecar, figure = source.sidecar, source.figure
@@ -235,23 +239,27 @@ class Header:
         """Draw the header at the top of a figure with a height of ``total`` inches."""
         left, y = MARGIN / self.inches, total - 0.1
         for line in self.above:
-            self._paint_tags(picture, line, y, total)
+            paint_tags(picture, line, self.inches - MARGIN, y, total)
             y -= TAG
-        self._paint_tags(picture, self.beside, y, total)
+        paint_tags(picture, self.beside, self.inches - MARGIN, y, total)
         look: dict[str, Any] = {"va": "top", "in_layout": False}
         picture.text(left, y / total, self.title, fontsize=style.TITLE, weight="bold", gid="title", **look)
         y -= self.title_height + 0.03
         if self.source:
             picture.text(left, y / total, self.source, fontsize=8.5, color=style.FAINT, gid="source", **look)
 
-    def _paint_tags(self, picture: MplFigure, line: Sequence[str], y: float, total: float) -> None:
-        box = {"boxstyle": "round,pad=0.32", "facecolor": style.AMBER, "edgecolor": style.AMBER_EDGE, "linewidth": 0.9}
-        look: dict[str, Any] = {"fontsize": 9.0, "weight": "bold", "in_layout": False, "bbox": box}
-        right = self.inches - MARGIN - 0.05
-        for tag in reversed(line):
-            picture.text(right / self.inches, (y - 0.04) / total, tag, ha="right", va="top", gid="tag", **look)
-            right -= _tag_width(tag)
+
+def paint_tags(
+    picture: MplFigure, line: Sequence[str], right: float, y: float, total: float, letters: float = 9.0
+) -> None:
+    """Draw tags in a line that ends at ``right``, below ``y`` in a figure of the height ``total``, all in inches."""
+    box = {"boxstyle": "round,pad=0.32", "facecolor": style.AMBER, "edgecolor": style.AMBER_EDGE, "linewidth": 0.9}
+    look: dict[str, Any] = {"fontsize": letters, "weight": "bold", "in_layout": False, "bbox": box}
+    width, x = picture.get_size_inches()[0], right - 0.05
+    for tag in reversed(line):
+        picture.text(x / width, (y - 0.04) / total, tag, ha="right", va="top", gid="tag", **look)
+        x -= _tag_width(tag, letters)
 
 
-def _tag_width(tag: str) -> float:
-    return style.width(tag, 9.0, True) + 0.28
+def _tag_width(tag: str, letters: float = 9.0) -> float:
+    return style.width(tag, letters, True) + 0.28

@@ -22,12 +22,13 @@ from fedrepro.plotting.figure import (
     save,
     settle,
 )
-from fedrepro.plotting.header_footer import in_sentences, sidecar_of
+from fedrepro.plotting.header_footer import SERIOUS, in_sentences, paint_tags, sidecar_of, tags
 from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.results import missing
+from fedrepro.results.frame import warn_of_stale
 from fedrepro.results.read import largest_tier
 from fedrepro.spec import panel_names
 from fedrepro.spec.find import find_spec, project
@@ -45,8 +46,8 @@ SHAPE, LOWEST = 0.74, 2.1
 """Height of such a panel with its labels as a share of its width, and the smallest height in inches."""
 NARROWEST = 2.0
 """Smallest width in inches with enough room for labels and numbers."""
-EDGE = 0.03
-"""Margin around a panel in a column, in inches."""
+EDGE, STRIP = 0.03, 0.24
+"""Margin around a panel in a column, and height of its line of tags, in inches."""
 
 RC: Any = {
     "font.size": LETTERS,
@@ -70,9 +71,10 @@ def draw_single_panel(
 ) -> list[Path]:
     """Write ``<stem>.<panel>.<format>`` for every format, and ``<stem>.<panel>.caption.txt``; return the files.
 
-    The picture has no title and no tags; the caption states what a reader needs to know about the results. width : in
-    inches, and as the user wrote it. root : as in ``figure.draw``. Raises UserError if there is no such panel, it has
-    no results or not exactly one pair of axes, or the width is too small.
+    The picture has no title, and of the tags only those of stale results and stand-in data; the caption states what
+    a reader needs to know about the results. width : in inches, and as the user wrote it. root : as in
+    ``figure.draw``. Raises UserError if there is no such panel, it has no results or not exactly one pair of axes, or
+    the width is too small.
     """
     check_formats(formats)
     inches, written = width
@@ -81,7 +83,8 @@ def draw_single_panel(
     shown = named(source, panel)
     room = Room(inches, max(SHAPE * inches, LOWEST), LETTERS, SMALLEST)
     prepared = _drawable(shown, source, room)
-    picture = _build(prepared, inches)
+    marks = [tag for tag in tags(_only(source, shown)) if tag in SERIOUS]
+    picture = _build(prepared, inches, marks)
     provenance = record(source.figure, source.sidecar, root, {"panel": shown.id, "width": written})
     base = stem.with_name(f"{stem.name}.{shown.id}")
     files = save(picture, base, formats, provenance)
@@ -110,7 +113,8 @@ def draw_panel(
     results; None for that of the current project. legend : whether to add a legend, which also lists curves without
     results; without it ``ax.legend()`` makes one of the curves.
 
-    Raises UserError if there is no such figure or panel, it has no results, or it is a table or several pictures.
+    Warns (``StaleResults``) if the results are stale. Raises UserError if there is no such figure or panel, it has no
+    results, or it is a table or several pictures.
 
     Example:
         >>> import matplotlib.pyplot as plt
@@ -121,6 +125,7 @@ def draw_panel(
     source = _results_of(figure, tier, results)
     shown = named(source, panel)
     prepared = _drawable(shown, source, _room_of(ax))
+    warn_of_stale(source.figure, source.stale)
     assert prepared.draw is not None
     prepared.draw(ax, "")
     if legend:
@@ -139,13 +144,8 @@ def named(source: FigureData, panel: str) -> Panel:
 
 def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
     """Return one paragraph: what the panel shows, the state of its results, notes and footer."""
-    figure = source.figure
+    figure, own = source.figure, _only(source, shown)
     title = panel_title(source, figure.panels.index(shown)) if bare_title(source, shown) else ""
-    own = dataclasses.replace(
-        source,
-        figure=dataclasses.replace(figure, panels=(shown,)),
-        sidecar=sidecar_of(shown, source.sidecar),
-    )
     parts = [
         ": ".join(part for part in (figure.title, title) if part),
         figure.source,
@@ -153,6 +153,12 @@ def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
     ]
     sentences = (part.strip().rstrip(".") for part in parts)
     return " ".join(f"{naming.plain(naming.symbols(part))}." for part in sentences if part)
+
+
+def _only(source: FigureData, shown: Panel) -> FigureData:
+    """Return a figure's results as those of one panel."""
+    figure = dataclasses.replace(source.figure, panels=(shown,))
+    return dataclasses.replace(source, figure=figure, sidecar=sidecar_of(shown, source.sidecar))
 
 
 def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> FigureData:
@@ -190,19 +196,21 @@ def _drawable(shown: Panel, source: FigureData, room: Room) -> Prepared:
     return prepared
 
 
-def _build(prepared: Prepared, inches: float) -> MplFigure:
-    """Return the picture: the panel, and below it a legend across its width."""
+def _build(prepared: Prepared, inches: float, marks: Sequence[str] = ()) -> MplFigure:
+    """Return the picture: tags, the panel, and below it a legend across its width."""
     import matplotlib
 
     with style.context(), matplotlib.rc_context(RC):
         legends = arrange([[prepared]], [inches - 2 * EDGE], LETTERS)[0]
         below = sum(legend.height for legend in legends)
-        total = prepared.size[1] + below
-        edges = (EDGE / inches, (below + EDGE) / total, 1 - 2 * EDGE / inches, 1 - (below + 2 * EDGE) / total)
+        above = STRIP if marks else 0.0
+        total = above + prepared.size[1] + below
+        edges = (EDGE / inches, (below + EDGE) / total, 1 - 2 * EDGE / inches, 1 - (above + below + 2 * EDGE) / total)
         picture = new_picture((inches, total), edges, 300, w_pad=0.0, h_pad=0.02, wspace=0.0, hspace=0.02)
         prepared.paint(picture, picture.add_gridspec(1, 1)[0, 0], "")
         for legend in legends:
             legend.draw(picture.add_axes((0.0, 0.0, 1.0, below / total)))
+        paint_tags(picture, marks, inches - EDGE, total - EDGE, total, SMALLEST)
         literal_dollars(picture)
         settle(picture)
     return picture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,10 +55,15 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     made = of_figure(drawn, frame, sidecar)
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)
     made.attrs["stale"] = stale = staleness.stale(drawn, sidecar, root)
-    if stale:
-        name = f"{drawn.paper}/{drawn.figure}"
-        warnings.warn(staleness.in_words({(name, drawn.tier): stale}), StaleResults, stacklevel=2)
+    warn_of_stale(drawn, stale)
     return made
+
+
+def warn_of_stale(figure: Figure, stale: Sequence[str]) -> None:
+    """Warn the caller of the calling function that results of a figure are stale, if there are reasons."""
+    if stale:
+        name = f"{figure.paper}/{figure.figure}"
+        warnings.warn(staleness.in_words({(name, figure.tier): stale}), StaleResults, stacklevel=3)
 
 
 def of_figure(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar) -> pd.DataFrame:
