@@ -75,7 +75,7 @@ def test_parts_in_any_order_and_one_killed_give_the_bytes_of_one_command(
     for part in parts.values():
         done = fedrepro("run", small, *WORDS, "--part", part, "--results", split)
         assert done.exit_code == 0, done.output
-        assert re.match(rf"part {part}: \d+ runs? computed, 0 reused, 0 failed, ", done.output)
+        assert re.match(rf"part {part}: \d+ runs? computed, 0 reused, 0 failed, ", done.stdout)
     assert not list(split.rglob("*.csv"))
 
     class Killed(BaseException):
@@ -96,7 +96,7 @@ def test_parts_in_any_order_and_one_killed_give_the_bytes_of_one_command(
     kept = len(list(split.glob(".runs/*/*.npz")))
     assert kept == before + 1
     again = fedrepro("run", small, *WORDS, "--part", "2/3", "--results", split)
-    assert re.match(r"part 2/3: \d+ runs? computed, 1 reused", again.output)
+    assert re.match(r"part 2/3: \d+ runs? computed, 1 reused", again.stdout)
     last = fedrepro("run", small, *WORDS, "--results", split)
     assert "0 runs computed, 12 reused" in last.output
     assert csv_of(split) == csv_of(whole)
@@ -127,7 +127,7 @@ def test_a_part_reads_only_its_own_runs_from_results(fedrepro: Call, small: Path
     for path in (tmp_path / "results" / ".runs").glob("*/*.npz"):
         path.unlink()
     part = fedrepro("run", small, "--part", "1/2", *WORDS)
-    assert re.match(r"part 1/2: [1-6] runs? computed, [1-6] reused", part.output), part.output
+    assert re.match(r"part 1/2: [1-6] runs? computed, [1-6] reused", part.stdout), part.output
     assert csv_of(tmp_path / "results") == before
 
 
@@ -160,6 +160,6 @@ def test_the_job_script_of_the_page_is_valid(fedrepro: Call, small: Path, tmp_pa
         own = [str(small) if word == "fedmf/fig1" else word for word in words[1:]]
         done = fedrepro(*own, "-q", "--results", results)
         assert done.exit_code == 0, done.output
-        assert done.output.startswith(f"part {number}/{last}: ")
+        assert done.stdout.startswith(f"part {number}/{last}: ")
     end = fedrepro("run", small, "--tier", "paper", "-q", "--results", results)
     assert "0 runs computed, 12 reused" in end.output

@@ -256,7 +256,8 @@ def test_fewer_clients_say_what_else_changed(fedrepro: Call, small: Path, tmp_pa
     note = "the spec's m = 6 became m = 3, the largest value for the changed data; equal curves are drawn once"
     assert f"note: {note}" in fedrepro("plan", small, "--set", "P=3").stderr
     ran = fedrepro("run", small, "--jobs", 1, "--plot", "--set", "P=3")
-    assert (ran.exit_code, ran.stderr) == (0, f"note: {note}\n")
+    assert ran.exit_code == 0
+    assert ran.stderr.startswith(f"note: {note}\n")
     assert "fedcgds m=3 Q1=2" in (tmp_path / "results" / "set" / "P=3" / "quick" / "beyond" / "small.csv").read_text()
     ((figure, _, _),) = with_results([small], "quick", tmp_path / "results", True, ["P=3"])
     assert figure.adjusted == (note,)
