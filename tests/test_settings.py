@@ -978,6 +978,23 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
         assert words.endswith("; holds with (printed, beyond.1.q1-3), but the change is within noise") == (not turns)
 
 
+def test_settings_that_decide_what_our_values_cannot_test_are_listed_with_their_margin(project: Path) -> None:
+    kept = tried("beyond.1.q1-3", "reproduced", "printed", before="not tested", change=(1.0, 3.0))
+    margin = Interval(0.5, 0.25, 0.75)
+    shift = dataclasses.replace(kept.effect.shifts[0], decides=margin, unit="rounds")
+    kept = dataclasses.replace(kept, effect=dataclasses.replace(kept.effect, shifts=(shift,)))
+    open_one = tried("beyond.3.q2-9", "within noise", "ours", before="not tested", change=(-3.0, 3.0))
+    row = judge.untested(the_figure().claims[0], the_figure(), "")
+    one = deciding.deciding(row, [kept, open_one], the_rows())
+    assert one.words == (
+        "not tested with our values; holds with (printed, beyond.1.q1-3); is within noise with (ours, beyond.3.q2-9)"
+    )
+    assert one.evidence == (
+        "with other values: (printed, beyond.1.q1-3): reproduced, 2 trials; margin 0.5 rounds [0.25, 0.75]",
+    )
+    assert (one.causes, one.uncertain) == ((), [])
+
+
 def test_what_decides_by_an_uncertain_change_is_named_and_is_no_cause(project: Path) -> None:
     kept = tried("beyond.1.q1-3", "reproduced", "printed", before="within noise", change=(-1.0, 3.0))
     sure = tried("beyond.3.q2-9", "not reproduced", "ours", before="within noise", change=(-3.0, -1.0))

@@ -108,8 +108,15 @@ class Deciding:
     @property
     def uncertain(self) -> list[Tried]:
         """The cases that decide otherwise than our values over the same trials, by a change that is not clear."""
+        if not self.outcome:  # nothing to compare with
+            return []
         decided = (t for t in self.tried if t.outcome in {HELD, FAILED} - {self.outcome} and not t.single)
         return _alone(t for t in decided if t.before != t.outcome and not t.turns)
+
+    @property
+    def answered(self) -> list[Tried]:
+        """The cases that decide a claim that cannot be tested with our values."""
+        return [t for t in self.tried if t.outcome in (HELD, FAILED)] if not self.outcome else []
 
     @property
     def loosens(self) -> list[Tried]:
@@ -167,11 +174,15 @@ class Deciding:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """The causes, the hints and the uncertain settings, each with what it is and the change of the margin."""
+        """The causes, the hints and the uncertain settings, each with what it is and the change of the margin.
+
+        For a claim that is not tested with our values, the settings that decide it, each with its margin.
+        """
         return (
             *(f"cause: {text}" for text in self.causes),
             *(f"in one trial: {text}" for text in self.in_one_trial),
             *(f"uncertain: {_with_change(tried)}" for tried in self.uncertain),
+            *(f"with other values: {_with_margin(tried)}" for tried in self.answered),
         )
 
     @property
@@ -229,11 +240,22 @@ def _by_outcome(tried: Sequence[Tried]) -> str:
 
 
 def _with_change(tried: Tried) -> str:
-    effect = tried.effect
-    trials = f"{effect.trials} trial{'s' if effect.trials != 1 else ''}"
-    words = change_in_words(effect)
-    change = f"; {words}" if words else ""
-    return f"{_named(tried)}: {effect.after.verdict}, {trials}{change}"
+    words = change_in_words(tried.effect)
+    return _after(tried) + (f"; {words}" if words else "")
+
+
+def _with_margin(tried: Tried) -> str:
+    shift = min(tried.effect.shifts, key=lambda shift: judge.rank(shift.decides, shift.strict), default=None)
+    if shift is None:
+        return _after(tried)
+    margin, unit = shift.decides, f" {shift.unit}" if shift.unit else ""
+    interval = f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
+    return f"{_after(tried)}; margin {margin.value:.3g}{unit}{interval}"
+
+
+def _after(tried: Tried) -> str:
+    trials = tried.effect.trials
+    return f"{_named(tried)}: {tried.effect.after.verdict}, {trials} trial{'s' if trials != 1 else ''}"
 
 
 def _named(tried: Tried) -> str:

@@ -117,7 +117,7 @@ def _discrepancies(claim: Claim, decided: Deciding | None, rows: Sequence[Discre
     """Return which discrepancies the claim names, and those whose settings turn its verdict, for certain or not."""
     from fedrepro.spec.discrepancies import mentioned
 
-    turning = [*decided.turns, *decided.hints, *decided.uncertain] if decided is not None else []
+    turning = [*decided.turns, *decided.hints, *decided.uncertain, *decided.answered] if decided is not None else []
     settings = [alternative.row for tried in turning for alternative in tried.case.alternatives]
     found = mentioned([claim.says, claim.where, claim.reading, claim.note, *settings], rows)
     if not found:
