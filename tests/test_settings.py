@@ -412,6 +412,12 @@ def test_pairs_that_both_move_a_claim_are_planned_once_their_parts_are_computed(
     assert {fact["set"] for fact in facts if fact["done"]} == {
         "beyond.1.q1-3", "beyond.1.q1-4", "beyond.2.outliers", "beyond.released",
     }  # fmt: skip
+    run(fedrepro, "run", "--only", "beyond.1.q1-3+beyond.2.outliers", "--quiet", "--jobs", 1)
+    monkeypatch.setattr(paired, "ENOUGH", 1e9)  # no part moves a claim now
+    facts = json.loads(run(fedrepro, "plan", "--json"))
+    assert {fact["set"]: fact["done"] for fact in facts if "+" in fact["set"]} == {
+        "beyond.1.q1-3+beyond.2.outliers": True
+    }
 
 
 def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Path, fedrepro: Call) -> None:

@@ -28,14 +28,19 @@ HELD = (REPRODUCED, HOLDS)
 
 
 def cases_of(figure: Figure, rows: Sequence[Discrepancy], own: Numbers | None, root: Path) -> list[Case]:
-    """Return all cases of a figure: alternatives alone, all printed, all released, and pairs that both move a claim."""
+    """Return all cases of a figure: alternatives alone, all printed, all released, and pairs that both move a claim.
+
+    A pair with results stays listed if one of its parts no longer moves a claim, because our values have changed.
+    """
     alone = cases.singles(figure, rows)
     listed = [*alone, *cases.together(figure, rows)]
     if own is None:
         return listed
     moved = {case.name: _moved(case, own, root) for case in alone}
     both = cases.pairs(figure, (case.alternatives[0] for case in alone if moved[case.name]))
-    return listed + [pair for pair in both if set.intersection(*(moved[part.id] for part in pair.alternatives))]
+    listed += [pair for pair in both if set.intersection(*(moved[part.id] for part in pair.alternatives))]
+    names = {case.name for case in listed}
+    return listed + cases.named(figure, rows, [name for name in kept_results.names(figure, root) if name not in names])
 
 
 def _moved(case: Case, own: Numbers, root: Path) -> set[str]:
