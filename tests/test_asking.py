@@ -309,6 +309,10 @@ def test_stale_results_are_named_everywhere(
     fedrepro("plot", "beyond/small", "--format", "svg")
     picture = (tmp_path / "plots" / "quick" / "beyond" / "small.svg").read_text()
     assert all(text in picture for text in ("<!-- STALE -->", CHANGED))
+    drawn = tmp_path / "plots" / "quick" / "beyond" / "small.svg"
+    assert CHANGED in fedrepro("provenance", drawn, "--results", results).output
+    (facts,) = json.loads(fedrepro("provenance", drawn, "--results", results, "--json").output)
+    assert facts["stale"] == [CHANGED]
     panel = ("plot", "beyond/small", "--panel", "a", "--format", "svg")
     assert fedrepro(*panel).exit_code == 0
     assert "<!-- STALE -->" in (tmp_path / "plots" / "quick" / "beyond" / "small.a.svg").read_text()

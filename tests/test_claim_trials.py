@@ -106,6 +106,13 @@ def test_fewer_trials_do_not_replace_them(fedrepro: Call, five: Path, tmp_path: 
     for number in (2, 4):
         shown = fedrepro("show", five, "--tier", "paper", "--set", f"trials={number}").output
         assert "claims ask for more trials" not in shown
+        judged = fedrepro("verdict", five, "--tier", "paper", "--set", f"trials={number}").output
+        assert f"on {number} of 5 trials: " in judged
+        assert "sidecar" not in judged
+    path = next((tmp_path / "results" / "paper").rglob("small.json"))
+    path.write_text(path.read_text().replace(before["plan"], "0" * len(before["plan"])))
+    judged = fedrepro("verdict", five, "--tier", "paper", "--set", "trials=2").output
+    assert "with a sidecar whose runs are not those of its plan" in judged  # a part of it is no more certain
 
 
 def test_the_trials_of_the_tier_alone_are_not_complete(fedrepro: Call, five: Path, tmp_path: Path) -> None:

@@ -675,6 +675,17 @@ def test_a_set_does_not_count_after_the_figure_got_other_values(computed: Path, 
     assert run(fedrepro, "show").count("beyond/small with beyond.1.") == 2
 
 
+@pytest.mark.parametrize("command", ["show", "claims"])
+def test_stale_results_of_the_figure_are_named(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    assert "stale" not in run(fedrepro, command)
+    monkeypatch.setattr("fedrepro.runs.identity.identify.SCHEME", "other code")
+    named = "stale: beyond/small (quick tier): the code that computes it changed; `fedrepro run beyond/small"
+    assert named in run(fedrepro, command)
+
+
 def test_one_claim_can_be_asked_for_alone(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
     rows = the_rows()

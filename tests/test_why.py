@@ -154,8 +154,21 @@ def test_where_no_value_alone_turns_an_answer_the_nearest_reading_is_named() -> 
     others = [answer(0.005, last, HOLDS), answer(0.01, last, NOISE), answer(0.005, tenth, HOLDS)]
     robustness = classes.classify([*others, answer(0.01, tenth, FAILS)])
     assert robustness.words == (
-        "turns round with the level (of 4 readings 2 hold, 1 fail, 1 undecided): undecided at level = 1 %; fails with "
-        "level = 1 % and end = mean of the last tenth"
+        "turns round with the level and the end (of 4 readings 2 hold, 1 fail, 1 undecided): undecided at level = 1 %; "
+        "fails with level = 1 % and end = mean of the last tenth"
+    )
+
+
+def test_where_the_leading_answer_is_within_noise_both_nearest_answers_are_named() -> None:
+    def answer(level: float, end: str, outcome: str) -> classes.Answer:
+        return classes.Answer(Reading({"level": level, "end": end}, ()), outcome, Interval(0.0, -1.0, 1.0), "")
+
+    last, tenth = "last round", "mean of the last tenth"
+    given = [answer(0.005, last, NOISE), answer(0.01, last, NOISE), answer(0.02, last, NOISE)]
+    given += [answer(0.005, tenth, NOISE), answer(0.01, tenth, HOLDS), answer(0.02, tenth, FAILS)]
+    assert classes.classify(given).words == (
+        "turns round with the level and the end (of 6 readings 1 hold, 1 fail, 4 undecided): holds with level = 1 % and "
+        "end = mean of the last tenth; fails with level = 2 % and end = mean of the last tenth"
     )
 
 

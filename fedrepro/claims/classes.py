@@ -208,40 +208,54 @@ def _in_words(robustness: Robustness) -> str:
         assert robustness.exceptions is not None
         return f"in all of {judged} readings{sampled} but {shown(robustness.exceptions)}"
     counts = ", ".join(f"{number} {PLURAL[outcome]}" for outcome, number in robustness.counts.items() if number)
+    nearest = _together(robustness)
     decides = decisive(robustness)
-    turns = [turn for turn in robustness.turns if turn.dimension == decides]
-    where = "; ".join([*(f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns), *_together(robustness)])
-    by = f" with the {short_name(decides)}" if decides and robustness.kind == TURNS else ""
+    turns = [turn for turn in robustness.turns if turn.dimension in decides]
+    at = [f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns]
+    where = "; ".join([*at, *(f"{SINGULAR[outcome]} with {_listed(values)}" for outcome, values in nearest.items())])
+    by = f" with the {' and the '.join(map(short_name, decides))}" if decides and robustness.kind == TURNS else ""
     return f"{robustness.kind}{by} (of {judged} readings{sampled} {counts})" + (f": {where}" if where else "")
 
 
-def _together(robustness: Robustness) -> Iterator[str]:
-    """Yield the reading nearest to the leading one with the opposite answer, if no value gives this answer alone."""
-    opposite = OPPOSITE.get(robustness.leading, "")
-    if not opposite or any(turn.outcome == opposite for turn in robustness.turns):
-        return
+def _together(robustness: Robustness) -> dict[str, list[tuple[str, Any]]]:
+    """Return where the answer turns if no value alone turns it: what the nearest readings with it change.
+
+    These are the opposite of the leading answer, or both answers if the leading one is within noise.
+    """
+    wanted = [OPPOSITE[robustness.leading]] if robustness.leading in OPPOSITE else [HOLDS, FAILS]
+    alone = {turn.outcome for turn in robustness.turns}
     usual: dict[str, Any] = {}  # of dimensions that only some readings have, the leading values come first
     for answer in robustness.answers:
         usual = {**answer.reading.values, **usual}
-    changes = [
-        [(name, value) for name, value in answer.reading.values.items() if value != usual[name]]
-        for answer in robustness.answers
-        if answer.outcome == opposite
-    ]
-    if changes:
-        values = [f"{short_name(name)} = {value_in_words(name, value)}" for name, value in min(changes, key=len)]
-        yield f"{SINGULAR[opposite]} with {' and '.join(values)}"
+    changes = {
+        outcome: [
+            [(name, value) for name, value in answer.reading.values.items() if value != usual[name]]
+            for answer in robustness.answers
+            if answer.outcome == outcome
+        ]
+        for outcome in wanted
+        if outcome not in alone
+    }
+    return {outcome: min(found, key=len) for outcome, found in changes.items() if found}
 
 
-def decisive(robustness: Robustness) -> str:
-    """Return the dimension that decides most, of those along which the leading answer changes; '' if none does.
+def _listed(values: Iterable[tuple[str, Any]]) -> str:
+    return " and ".join(f"{short_name(name)} = {value_in_words(name, value)}" for name, value in values)
 
-    Dimensions along which it turns into the opposite come first.
+
+def decisive(robustness: Robustness) -> tuple[str, ...]:
+    """Return the dimension that decides most, of those along which the leading answer turns; none if it never changes.
+
+    If no value turns it alone, these are the dimensions of the nearest reading that does; if no reading does, it is the
+    dimension that makes it uncertain.
     """
     opposite = OPPOSITE.get(robustness.leading, "")
-    turning = {turn.dimension for turn in robustness.turns if turn.outcome == opposite}
-    turning = turning or {turn.dimension for turn in robustness.turns}
-    return next((name for name in robustness.influence if name in turning), next(iter(robustness.influence), ""))
+    changing = {turn.dimension for turn in robustness.turns}
+    turning = {turn.dimension for turn in robustness.turns if turn.outcome in (opposite or HOLDS, opposite or FAILS)}
+    if not turning and (together := _together(robustness)):
+        return tuple(dict.fromkeys(name for values in together.values() for name, _ in values))
+    names = [name for name in robustness.influence if name in (turning or changing)] or list(robustness.influence)
+    return tuple(names[:1])
 
 
 def _cause(robustness: Robustness, turn: Turn) -> str:

@@ -182,9 +182,10 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
     """
     from fedrepro.alternatives import deciding, survey
 
+    gathered = list(survey.computed(_paths(specs, only), _rows(), tier, results_dir, only))
     shown = [
         (case, effect)
-        for own, cases in survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
+        for own, cases in gathered
         if own is not None
         for case in cases
         for effect in survey.effects(case, own, results_dir, readings=readings)
@@ -204,6 +205,17 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         click.echo(f"  {'':<24} {deciding.change_in_words(effect) or 'its margins cannot be compared'}")
         if effect.readings_in_words:
             click.echo(f"  {'':<24} {effect.readings_in_words}")
+    _print_stale(gathered, results_dir)
+
+
+def _print_stale(gathered: Iterable[tuple[Numbers | None, Sequence[Case]]], root: Path) -> None:
+    """Name the figures whose own results today's code did not compute."""
+    from fedrepro.results import staleness
+
+    own = [numbers for numbers, cases in gathered if numbers is not None and cases]
+    reasons = {(n.figure.name, n.figure.tier): staleness.stale(n.figure, n.sidecar, root) for n in own}
+    if changed := {result: why for result, why in reasons.items() if why}:
+        click.secho(staleness.in_words(changed), **colour.STYLES[colour.STALE])
 
 
 @settings.command(short_help="Print published numbers beside ours with other values.")
@@ -223,10 +235,9 @@ def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     """
     from fedrepro.alternatives import published_numbers, survey
 
+    gathered = list(survey.computed(_paths(specs, only), _rows(), tier, results_dir, only))
     found = [
-        (own.figure.name, published_numbers.beside(own, cases, results_dir))
-        for own, cases in survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
-        if own is not None
+        (own.figure.name, published_numbers.beside(own, cases, results_dir)) for own, cases in gathered if own is not None
     ]
     found = [(name, numbers) for name, numbers in found if numbers]
     if as_json:
@@ -236,6 +247,7 @@ def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         raise UserError(f"no published table has results of other settings at the {tier} tier in {results_dir}")
     for name, numbers in found:
         _print_published(name, numbers)
+    _print_stale(gathered, results_dir)
 
 
 def _print_published(figure: str, numbers: Sequence[PublishedNumber]) -> None:
@@ -299,7 +311,7 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     """
     from fedrepro.alternatives import survey
 
-    gathered = survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
+    gathered = list(survey.computed(_paths(specs, only), _rows(), tier, results_dir, only))
     decided = survey.decided(gathered, _rows(), results_dir)
     asked = {called(item.path): item.claims for item in select(specs)}  # no claims: the whole figure
     decided = [one for one in decided if one.row.claim.id in (asked.get(one.row.figure) or {one.row.claim.id})]
@@ -314,6 +326,7 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         click.echo(f"{colour.word(one.row.verdict, 16)} {one.row.claim.id:<24} {one.words}")
         for line in one.evidence:
             click.echo(f"{'':<41} {line}")
+    _print_stale(gathered, results_dir)
 
 
 def _nothing(specs: tuple[str, ...], only: str, tier: str, root: Path) -> UserError:

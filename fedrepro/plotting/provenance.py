@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
+from fedrepro.results import staleness
 from fedrepro.results.read import content_hash, place, points_file, read_sidecar, results_file, stem
 from fedrepro.results.schema import Made, Sidecar
 from fedrepro.spec import nodes
@@ -177,14 +178,23 @@ def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
     drawn = facts.get("drawn_sha256")
     if here and drawn and states["spec"] == CHANGED and _drawn(here, facts["tier"]) == drawn:
         states["spec"] = UNDRAWN
-    paper, _, name = facts["figure"].partition("/")
-    spec = project() / facts["spec"]
-    base = place(results, facts["tier"], paper, name, facts.get("sets", ()), spec if spec.is_file() else "")
-    now = _contents(base, "times_sha256" in facts)
+    now = _contents(_base(facts, results), "times_sha256" in facts)
     for key in ("results_sha256", "points_sha256", "times_sha256"):
         if key in facts or key in now:
             states[key.removesuffix("_sha256")] = _state(facts.get(key, ""), now.get(key, ""))
     return states
+
+
+def stale(facts: Mapping[str, Any], results: Path) -> tuple[str, ...]:
+    """Return what has changed since the results at hand, of which a picture was drawn, were computed."""
+    return staleness.at(_base(facts, results))
+
+
+def _base(facts: Mapping[str, Any], results: Path) -> Path:
+    """Return the path of the results at hand, without suffix."""
+    paper, _, name = facts["figure"].partition("/")
+    spec = project() / facts["spec"]
+    return place(results, facts["tier"], paper, name, facts.get("sets", ()), spec if spec.is_file() else "")
 
 
 def _state(then: str, now: str) -> str:

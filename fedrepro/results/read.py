@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
+from fedrepro.results.consistency import follows_plan, plan_hash
 from fedrepro.results.schema import COLUMNS, POINTS, Sidecar, changes
 from fedrepro.spec import nodes
 from fedrepro.spec.find import called, is_of_project, is_study, project, stored_under, within
@@ -299,14 +300,19 @@ def with_results(
         rows = frame(table, sidecar.csv_sha256)
         if any(option.startswith("trials=") for option in sets):  # they extend the results, which can contain more
             rows = rows[rows["trial"] <= figure.trials].reset_index(drop=True)
-            sidecar = _of_trials(sidecar, figure.trials)
+            sidecar = _of_trials(sidecar, figure.trials, [setting.series for setting in figure.settings()])
         elif sidecar.sets != tuple(sets):
             figure = build(node, str(path), tier, sidecar.sets)
         yield figure, rows, sidecar
 
 
-def _of_trials(sidecar: Sidecar, most: int) -> Sidecar:
-    """Return the facts about the first trials alone."""
+def _of_trials(sidecar: Sidecar, most: int, order: Sequence[str]) -> Sidecar:
+    """Return the facts about the first trials alone. order : the series in the order of the plan.
+
+    Runs that are not those of the whole plan are not those of a part of it either.
+    """
     runs, former = ({series: ids[:most] for series, ids in of.items()} for of in (sidecar.runs, sidecar.former_runs))
     done = sidecar.trials_done if sidecar.trials_done is None else min(sidecar.trials_done, most)
-    return dataclasses.replace(sidecar, runs=runs, former_runs=former, trials_done=done)
+    planned = follows_plan(sidecar, order)
+    plan = plan_hash({series: runs.get(series, ()) for series in order}) if planned else sidecar.plan
+    return dataclasses.replace(sidecar, runs=runs, former_runs=former, trials_done=done, plan=plan)
