@@ -167,8 +167,8 @@ def test_where_the_leading_answer_is_within_noise_both_nearest_answers_are_named
     given = [answer(0.005, last, NOISE), answer(0.01, last, NOISE), answer(0.02, last, NOISE)]
     given += [answer(0.005, tenth, NOISE), answer(0.01, tenth, HOLDS), answer(0.02, tenth, FAILS)]
     assert classes.classify(given).words == (
-        "turns round with the level and the end (of 6 readings 1 hold, 1 fail, 4 undecided): holds with level = 1 % and "
-        "end = mean of the last tenth; fails with level = 2 % and end = mean of the last tenth"
+        "turns round with the level and the end (of 6 readings 1 hold, 1 fail, 4 undecided): holds with level = 1 % "
+        "and end = mean of the last tenth; fails with level = 2 % and end = mean of the last tenth"
     )
 
 
@@ -225,6 +225,23 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
     assert robustness.kept(tmp_path / "small", own, lambda: results, "another table") == {}
     kept[0].write_bytes(b"damaged")
     assert robustness.kept(tmp_path / "small", own, lambda: results, "hash") == {}
+
+
+def test_answers_on_the_first_trials_alone_do_not_replace_those_on_all(
+    fedrepro: Callable[..., Result], small: Any, tmp_path: Any
+) -> None:
+    text = small.read_text()
+    check = next(line for line in text.splitlines() if line.strip().startswith("check:"))
+    small.write_text(text.replace(check, "    check: lower(fedcavg(Q2=1), than=fedcavg(Q2=5))"))
+    assert fedrepro("run", small, "-j", 1).exit_code == 0
+    fedrepro("verdict", small)
+    (file,) = tmp_path.rglob("small.answers.json.gz")
+    before = file.read_bytes()
+    assert fedrepro("verdict", small, "--set", "trials=1").exit_code == 0
+    assert file.read_bytes() == before
+    file.unlink()
+    fedrepro("verdict", small, "--set", "trials=1")
+    assert not file.exists()
 
 
 def test_answers_are_kept_after_a_change_of_claims_but_not_of_stale_results(

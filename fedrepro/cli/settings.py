@@ -237,7 +237,9 @@ def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
 
     gathered = list(survey.computed(_paths(specs, only), _rows(), tier, results_dir, only))
     found = [
-        (own.figure.name, published_numbers.beside(own, cases, results_dir)) for own, cases in gathered if own is not None
+        (own.figure.name, published_numbers.beside(own, cases, results_dir))
+        for own, cases in gathered
+        if own is not None
     ]
     found = [(name, numbers) for name, numbers in found if numbers]
     if as_json:

@@ -221,7 +221,12 @@ def _rows(source: FigureData) -> dict[str, judge.Row]:
 
 
 def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
-    """Return the answers of all readings; the table of the results was compared with its hash when it was read."""
+    """Return the answers of all readings; the table of the results was compared with its hash when it was read.
+
+    Answers on the first trials alone (``--set trials=N``) are not kept: they would replace those on all trials.
+    """
+    if any(option.partition("=")[0].strip() == "trials" for option in source.figure.sets):
+        return robustness.of_figure(source.figure, source.known)
     base = read.stem(root, source.figure)
     table = read.results_file(base)
     written = source.sidecar.csv_sha256 or (read.content_hash(table) if table else "")
