@@ -995,6 +995,15 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
         assert words.endswith("; holds with (printed, beyond.1.q1-3), but the change is within noise") == (not turns)
 
 
+def test_a_set_with_fewer_trials_than_the_claim_asks_for_gives_weaker_words(project: Path) -> None:
+    case, effect = (of := tried("beyond.1.q1-3", "reproduced", "printed")).case, of.effect
+    assert deciding.called("reproduced", case, effect) == "reproduced"
+    more = dict.fromkeys((c.setting.series for c in judge.curves(effect.claim, case.figure)), effect.trials + 1)
+    asked = dataclasses.replace(case, figure=dataclasses.replace(case.figure, trials=effect.trials, more=more))
+    words = {"reproduced": "holds", "not reproduced": "fails", "within noise": "undecided", "not tested": "not tested"}
+    assert {verdict: deciding.called(verdict, asked, effect) for verdict in words} == words
+
+
 def test_settings_that_decide_what_our_values_cannot_test_are_listed_with_their_margin(project: Path) -> None:
     kept = tried("beyond.1.q1-3", "reproduced", "printed", before="not tested", change=(1.0, 3.0))
     margin = Interval(0.5, 0.25, 0.75)
@@ -1054,7 +1063,7 @@ def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
     one = deciding.deciding(row, [hint], the_rows())
     assert (one.causes, one.topics) == ((), ())
     (text,) = one.in_one_trial
-    assert text == "(printed, beyond.1.q1-3): not reproduced, 1 trial; margin 0 -> 0, change -2"
+    assert text == "(printed, beyond.1.q1-3): fails, 1 trial; margin 0 -> 0, change -2"
 
 
 def test_the_only_trial_of_a_figure_turns_a_verdict(project: Path) -> None:

@@ -31,6 +31,21 @@ OUTCOME: Mapping[str, str] = {
 """What a verdict says, at any level of evidence."""
 
 
+WEAKER: Mapping[str, str] = {
+    evidence.REPRODUCED: evidence.HOLDS,
+    evidence.NOT_REPRODUCED: evidence.FAILS,
+    evidence.AGAINST_FIGURE: evidence.FAILS,
+    evidence.NOISE: evidence.UNDECIDED,
+}
+"""The verdicts on weaker evidence that say the same."""
+
+
+def called(verdict: str, case: Case, effect: Effect) -> str:
+    """Return what a verdict of an effect is called, in weaker words if the claim asks for more trials than compared."""
+    asked = (case.figure.trials_of(c.setting.series) for c in judge.curves(effect.claim, case.figure))
+    return WEAKER.get(verdict, verdict) if effect.trials < max(asked, default=0) else verdict
+
+
 @dataclass(frozen=True)
 class Tried:
     """A case and what it changes for one claim."""
@@ -255,7 +270,8 @@ def _with_margin(tried: Tried) -> str:
 
 def _after(tried: Tried) -> str:
     trials = tried.effect.trials
-    return f"{_named(tried)}: {tried.effect.after.verdict}, {trials} trial{'s' if trials != 1 else ''}"
+    verdict = called(tried.effect.after.verdict, tried.case, tried.effect)
+    return f"{_named(tried)}: {verdict}, {trials} trial{'s' if trials != 1 else ''}"
 
 
 def _named(tried: Tried) -> str:

@@ -200,7 +200,8 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         if case is not before:
             click.echo(f"{case.figure.name} with {case.name}: {'; '.join(map(str, case.alternatives))}")
         before = case
-        arrow = f"{colour.word(effect.before.verdict)} -> {colour.word(effect.after.verdict)}"
+        then, now = (deciding.called(each.verdict, case, effect) for each in (effect.before, effect.after))
+        arrow = f"{colour.word(then)} -> {colour.word(now)}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
         click.echo(f"  {'':<24} {deciding.change_in_words(effect) or 'its margins cannot be compared'}")
         if effect.readings_in_words:
@@ -457,9 +458,12 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 
 def _changes(case: Case, effect: Effect) -> dict[str, Any]:
+    from fedrepro.alternatives.deciding import called as verdict
+
+    then, now = (verdict(each.verdict, case, effect) for each in (effect.before, effect.after))
     return {
         **{"figure": case.figure.name, "set": case.name, "claim": effect.claim.id, "trials": effect.trials},
-        **{"before": effect.before.verdict, "after": effect.after.verdict, "level": effect.after.level},
+        **{"before": then, "after": now, "level": effect.after.level},
         "readings": dict(effect.readings.counts) if effect.readings is not None else None,
         "shifts": [
             {

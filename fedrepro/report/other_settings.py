@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrepro.alternatives import kept_results, published_numbers, survey
 from fedrepro.alternatives.cases import named
-from fedrepro.alternatives.deciding import Deciding, Tried
+from fedrepro.alternatives.deciding import Deciding, Tried, called
 from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.published_numbers import PublishedNumber
 from fedrepro.claims.classes import Robustness
@@ -76,7 +76,7 @@ def _setting(tried: Tried, turns: bool) -> OtherSetting:
         origins=" and ".join(tried.origins),
         values="; ".join(map(str, case.alternatives)),
         trials=effect.trials,
-        verdict=effect.after.verdict,
+        verdict=called(effect.after.verdict, case, effect),
         change=effect.shift.words if effect.shift is not None else "",
         readings=effect.readings_in_words,
         turns=turns,
