@@ -144,7 +144,7 @@ def test_own_specs_in_the_current_folder_are_found_by_study_figure_and_claim(
     for command in ("verdict", "why"):
         assert "more local steps help" in fedrepro(command, "my.claim").output
     (tmp_path / "twin.yaml").write_text(small.read_text().replace("figure: small", "figure: twin"))
-    with pytest.raises(UserError, match=r"^my.claim: is the name of small.yaml and twin.yaml; name the file"):
+    with pytest.raises(UserError, match=r"and twin.yaml; use --spec small.yaml \(`why`\), or change `id:` in one"):
         find.select(["my.claim"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -86,6 +87,18 @@ def test_results_of_ones_own_study_have_no_stamp_of_a_tier(small: Path, fedrepro
     assert "SMOKE TIER" in fedrepro("show", small, "--tier", "smoke").output
 
 
+def test_the_paper_tier_is_refused_where_ones_own_spec_does_not_define_it(small: Path, fedrepro: Call) -> None:
+    text = small.read_text().replace("paper: beyond", "paper: mine")
+    small.write_text(text)
+    assert fedrepro("run", small, "-j", 1, "--tier", "paper").exit_code == 0
+    small.write_text(text.replace("  paper: {trials: 3}\n", ""))
+    refused = fedrepro("run", small, "-j", 1, "--tier", "paper")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"error: {small}: defines no `paper:` under `tiers:`; without --tier it runs in full\n",
+    )
+
+
 def test_results_of_ones_own_study_lie_under_its_name(
     small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +139,13 @@ def test_without_a_name_ones_own_figures_with_results_are_among_all(
     assert written.exit_code == 0, written.output
     start = (tmp_path / "pages" / "report" / "index.html").read_text()
     assert re.search(r">mine</a>: 1 claim: 1 \w+", start)
+    second = small.read_text().replace("figure: small", "figure: second").replace("small.1", "second.1")
+    small.with_name("second.yaml").write_text(second)
+    fedrepro("run", small.with_name("second.yaml"), "-j", 1)
+    small.write_text(small.read_text().replace("algorithm: fedcavg,", "algorithm: fedcavgg,"))
+    judged = fedrepro("verdict", "--json")
+    assert [fact["id"] for fact in json.loads(judged.stdout)] == ["second.1"]
+    assert judged.stderr.startswith("small.yaml: left out, because it is no longer a valid spec; `fedrepro validate sm")
 
 
 def test_results_in_the_older_folder_of_studies_are_taken_over(small: Path, fedrepro: Call, tmp_path: Path) -> None:

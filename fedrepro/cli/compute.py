@@ -35,8 +35,8 @@ from fedrepro.cli.options import (
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
-from fedrepro.spec import panel_names
-from fedrepro.spec.find import called, load_all, option_of_tier, with_tier
+from fedrepro.spec import nodes, panel_names
+from fedrepro.spec.find import called, is_study, load_all, option_of_tier, with_tier
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -306,6 +306,7 @@ def run(
     sets = with_sizes(sets, trials, rounds)
     figures = load_all(specs, tier, sets)
     for figure in figures:
+        _require_tier(figure)
         require_own(figure, results_dir)
     chosen = _only(figures, only, curves)
     planned = planning.make(figures, stand_in)
@@ -454,6 +455,18 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
             err=True,
         )
     return fits
+
+
+def _require_tier(figure: Figure) -> None:
+    """Raise UserError if the paper tier is asked of a user's own spec that does not define it.
+
+    Nothing is reduced there, so its results would be the same as without ``--tier``, in another place.
+    """
+    if figure.tier != "paper" or not is_study(figure.paper):
+        return
+    tiers = nodes.read(Path(figure.path)).get("tiers")
+    if tiers is None or tiers.get("paper") is None:
+        raise UserError(f"{figure.path}: defines no `paper:` under `tiers:`; without --tier it runs in full")
 
 
 def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = ()) -> list[set[str] | None]:

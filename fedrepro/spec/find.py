@@ -261,8 +261,12 @@ def _outside_of_experiments(name: str, own: Iterable[OwnSpec]) -> list[Selected]
             named.setdefault(name, []).append(Selected(spec.path, frozenset([name])))
     for known, items in named.items():
         if len(items) > 1:
-            files = " and ".join(sorted(str(item.path) for item in items))
-            raise UserError(f"{known}: is the name of {files}; name the file, or change `figure:` in one of them")
+            files = sorted(str(item.path) for item in items)
+            is_claim = any(item.claims for item in items)
+            tip = (
+                f"use --spec {files[0]} (`why`), or change `id:`" if is_claim else "name the file, or change `figure:`"
+            )
+            raise UserError(f"{known}: is the name of {' and '.join(files)}; {tip} in one of them")
     return [item for _, items in sorted(named.items()) for item in items]
 
 
