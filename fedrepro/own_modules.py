@@ -20,8 +20,9 @@ import types
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
-from fedrepro import registry
+from fedrepro import own_rounds, registry
 from fedrepro.errors import UserError
 from fedrepro.parameters import ranges
 from fedrepro.protocols import Method
@@ -110,33 +111,70 @@ def register_installed(name: str, problem: str) -> None:
         raise UserError(f"{place}: its name must be that of its class in lower case ({', '.join(defined)})")
 
 
+@dataclass(frozen=True)
+class IncompleteEntry(MethodEntry):
+    """A class of a user's module that cannot run. mistake : what is wrong with it, for a spec that names it."""
+
+    mistake: str = ""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return no parameters: they may not be readable."""
+        return {}
+
+    def make(self, **params: Any) -> Any:
+        """Raise UserError with the mistake."""
+        raise UserError(self.mistake)
+
+
 def register(module: OwnModule) -> list[str]:
     """Execute a module and register its methods under the names of their classes in lower case; return these names.
 
-    Raises UserError if it cannot be executed, has no methods, or has one with a name of the package.
+    A class with a mistake is registered as an ``IncompleteEntry``, so that it is an error only if it is named. Raises
+    UserError if the module cannot be executed, has no method without a mistake, or has one with a name of the package.
     """
     loaded = _executed(module)
     own = [thing for thing in vars(loaded).values() if isinstance(thing, type) and thing.__module__ == module.name]
-    derived = [cls for cls in own if Method in cls.__mro__]
-    methods = [cls for cls in derived if not inspect.isabstract(cls)]
-    if derived and not methods:
-        raise UserError(f"{module.file}: the class {derived[0].__name__} needs a function rounds, as every method does")
-    if not methods:
+    derived = list(dict.fromkeys(cls for cls in own if Method in cls.__mro__))
+    if not derived:
         raise UserError(f"{module.file}: defines no method (a class that derives from fedrepro.Method)")
-    for cls in methods:
-        if not _is_frozen(cls):
-            raise UserError(f"{module.file}: the class {cls.__name__} needs the line @dataclass(frozen=True) above it")
-        try:
-            ranges(cls)
-        except (AttributeError, NameError, SyntaxError, TypeError) as error:
-            raise UserError(f"{module.file}: an annotation of the class {cls.__name__} is not valid: {error}") from None
+    methods = [cls for cls in derived if not inspect.isabstract(cls)]
+    mistakes = {cls: _mistake(cls, module) for cls in derived}
+    if all(mistakes.values()):
+        raise UserError(mistakes[(methods or derived)[0]])
+    for cls, mistake in mistakes.items():
         name = cls.__name__.lower()
-        before = registry.methods().get(name)
-        if before is not None and of(name) is None:
+        if registry.methods().get(name) is None or of(name) is not None:
+            registry.methods()[name] = _entry(cls, module.problem, mistake)
+        elif cls in methods:
             raise UserError(f"{module.file}: the class {cls.__name__} has the name of the method '{name}'; rename it")
-        summary = next(iter((inspect.getdoc(cls) or "").splitlines()), "").rstrip(".")
-        registry.methods()[name] = MethodEntry(name, cls, summary, module.problem, cls.__name__, ("beyond",))
     return [cls.__name__.lower() for cls in methods]
+
+
+def mistake_of(name: str) -> str:
+    """Return what is wrong with the class of a registered method of a user's module; '' if it can run."""
+    entry = registry.methods().get(name)
+    return entry.mistake if isinstance(entry, IncompleteEntry) else ""
+
+
+def _entry(cls: type, problem: str, mistake: str) -> MethodEntry:
+    summary = next(iter((inspect.getdoc(cls) or "").splitlines()), "").rstrip(".")
+    common = (cls.__name__.lower(), cls, summary, problem, cls.__name__, ("beyond",))
+    return IncompleteEntry(*common, mistake=mistake) if mistake else MethodEntry(*common)
+
+
+def _mistake(cls: type, module: OwnModule) -> str:
+    """Return what is wrong with the class of a method and what to write instead; '' if it can run."""
+    named = f"{module.file}: the class {cls.__name__}"
+    if inspect.isabstract(cls):
+        return f"{named} needs a function rounds, as every method does"
+    if not _is_frozen(cls):
+        return f"{named} needs the line @dataclass(frozen=True) above it"
+    try:
+        ranges(cls)
+    except (AttributeError, NameError, SyntaxError, TypeError) as error:
+        return f"{module.file}: an annotation of the class {cls.__name__} is not valid: {error}"
+    why = own_rounds.mistake(cls, module.source)
+    return f"{named}: {why} (see docs/own-method.md)" if why else ""
 
 
 def _is_frozen(cls: type) -> bool:

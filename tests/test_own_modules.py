@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro import own_modules, registry
+from fedrepro import own_modules, own_rounds, registry
 from fedrepro.errors import UserError
 from fedrepro.results import load
 from fedrepro.runs.compute.run import Run
@@ -298,6 +298,94 @@ def test_what_is_wrong_with_a_module_is_said_at_the_key(own: Path, text: str, me
         load_spec(own, "quick")
     assert message in str(error.value)
     assert f"{own}:5:9" in str(error.value)
+
+
+ROUNDS = re.search(r"    def rounds.*", METHOD, re.DOTALL)[0]  # type: ignore[index]
+BROKEN = METHOD.replace("TwiceAsMany", "Broken").replace(
+    ROUNDS, "    def rounds(self, problem, rng, **given):\n        pass"
+)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        (
+            "def rounds(self, problem, rng, **given):\n        problem.initial(1)",
+            "rounds has no yield and returns nothing",
+        ),
+        (
+            "def rounds(self, problem, rng, **given):\n        def inner():\n            yield 1\n        return None",
+            "rounds has no yield and returns nothing, so the method has no states; write `yield state` at the initial",
+        ),
+        (
+            "def rounds(self, problem):\n        yield problem.initial(1)",
+            "rounds cannot be called with what every method is given (too many positional arguments); write",
+        ),
+        (
+            "def rounds(self, problem, rng):\n        yield problem.initial(1)",
+            "rounds cannot be called with what every method is given (got an unexpected keyword argument 'ledger')",
+        ),
+        ("rounds = 3", "rounds is int, not a function; write `def rounds(self, problem, rng, **given):`"),
+        ("async def rounds(self, problem, rng, **given):\n        yield 1", "rounds is async; write `def rounds("),
+    ],
+)
+def test_a_mistake_in_rounds_is_said_before_anything_runs(own: Path, rounds: str, message: str) -> None:
+    module = own.with_name("my_method.py")
+    module.write_text(METHOD.replace(ROUNDS, f"    {rounds}\n"))
+    with pytest.raises(SpecErrors) as error:
+        load_spec(own, "quick")
+    assert f"{module}: the class TwiceAsMany: {message}" in str(error.value)
+    assert f"{own}:5:9" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        "def rounds(self, problem, rng, **given):\n        return FedMGS(m=self.m).rounds(problem, rng, **given)",
+        "def rounds(self, problem, rng, ledger, init, clients):\n        yield problem.start(init, rng)",
+        "rounds = FedMGS.rounds",
+        "@staticmethod\n    def rounds(problem, rng, **given):\n        yield problem.start(given['init'], rng)",
+    ],
+)
+def test_rounds_that_give_states_are_valid(own: Path, rounds: str) -> None:
+    own.with_name("my_method.py").write_text(METHOD.replace(ROUNDS, f"    {rounds}\n"))
+    load_spec(own, "quick")
+
+
+def test_a_method_of_the_package_has_no_mistake_in_rounds() -> None:
+    for entry in registry.methods().values():
+        assert own_rounds.mistake(entry.cls, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (BROKEN, "the class Broken: rounds has no yield and returns nothing"),
+        (BROKEN.replace("@dataclass(frozen=True)", ""), "the class Broken needs the line @dataclass(frozen=True)"),
+        (
+            "from fedrepro import Method\nclass Broken(Method):\n    m: int = 1",
+            "the class Broken needs a function rounds",
+        ),
+    ],
+)
+def test_a_class_with_a_mistake_matters_only_where_it_is_named(own: Path, other: str, message: str) -> None:
+    own.with_name("my_method.py").write_text(f"{METHOD}\n{other}")
+    load_spec(own, "quick")
+    own.write_text(own.read_text().replace("m: 6, Q1: 2, extra: [1, 3]", "").replace("twiceasmany", "broken"))
+    with pytest.raises(SpecErrors) as error:
+        load_spec(own, "quick")
+    (said,) = error.value.messages
+    assert message in said
+
+
+def test_duel_takes_one_class_of_a_file_with_another_that_has_a_mistake(own: Path, fedrepro: Call) -> None:
+    file = own.with_name("my_method.py")
+    file.write_text(f"{METHOD}\n{BROKEN}")
+    options = ("--data", "digits", "--trials", 1, "--rounds", 1, "-j", 1)
+    done = fedrepro("duel", f"{file}:TwiceAsMany", "fedmgs", *options)
+    assert done.exit_code == 0, done.output
+    refused = fedrepro("duel", f"{file}:Broken", "fedmgs", *options)
+    assert (refused.exit_code, "the class Broken: rounds has no yield" in refused.stderr) == (2, True), refused.output
 
 
 def test_a_module_beside_the_file_is_not_searched(own: Path) -> None:

@@ -153,7 +153,9 @@ class Expander:
         table, entries = registry.methods(), []
         for node in item.several("algorithm"):
             word = str(node.plain())
-            if word in table:
+            if mistake := own_modules.mistake_of(word):
+                self.collect.error(node, mistake)
+            elif word in table:
                 entries.append(table[word])
             elif not self.imported:
                 self.collect.follows()
