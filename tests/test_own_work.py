@@ -210,6 +210,24 @@ def test_near_misses_in_checks_and_options_suggest_what_to_write(small: Path, fe
     )
 
 
+def test_a_user_who_wants_to_set_a_seed_is_told_what_works(small: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace("{name: synthetic,", "{name: synthetic, seed: 1,"))
+    said = "the seed of a trial follows from the spec and the number of the trial; --set dataset.seed=N draws a dataset"
+    assert f"No such option: --seed; {said}" in fedrepro("run", small, "--seed", 3).stderr
+    assert fedrepro("plan", small, "--set", "dataset.seed=3").exit_code == 0
+    assert fedrepro("plan", small, "--set", "seed=3").exit_code == 0
+    small.write_text(
+        small.read_text().replace(
+            "syn: {name: synthetic, seed: 1, variant: clean, M: 12, N: 60, K: 3}", "syn: {name: digits}"
+        )
+    )
+    refused = fedrepro("plan", small, "--set", "seed=3")
+    assert refused.exit_code == 2
+    assert (
+        f"--set seed=3: neither the methods, the problem nor the data have a parameter 'seed'; {said}" in refused.stderr
+    )
+
+
 # The end value against a parameter ------------------------------------------------------------------------------------
 
 

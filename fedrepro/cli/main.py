@@ -167,7 +167,7 @@ ALSO_CALLED = {
 def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
     """Return the error of an unknown option; for a key of a spec or a parameter, with how to override it."""
     from fedrepro import registry
-    from fedrepro.spec import keys
+    from fedrepro.spec import keys, overrides
 
     name = error.option_name.lstrip("-").replace("-", "_")
     takes_keys = error.ctx is not None and any("--set" in option.opts for option in error.ctx.command.params)
@@ -175,6 +175,8 @@ def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
     if takes_keys and name in keys.SPEC:
         hint = f"--set {name}=VALUE overrides this key of a spec"
         hint += "; --at ROUND reads the curves at a round" if name == "rounds" and "--at" in of_command else ""
+    elif takes_keys and name == "seed":
+        hint = overrides.SEED
     elif takes_keys and name in {key for entry in registry.methods().values() for key in entry.parameters()}:
         hint = f"--set {name}=VALUE overrides this parameter of the methods that have it"
     elif takes_keys and name in _of_data():

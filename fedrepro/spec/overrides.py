@@ -21,6 +21,12 @@ from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
 from fedrepro.spec.resolve import REGISTRIES, curve_items
 
+SEED = (
+    "the seed of a trial follows from the spec and the number of the trial; --set dataset.seed=N draws a dataset that "
+    "has the parameter seed with another one"
+)
+"""What to say to a user who wants to set a seed."""
+
 
 def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[str, ...]) -> Node:
     """Return the spec with the options applied. keys : the keys that a spec may have."""
@@ -85,6 +91,8 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
     own |= {parameter for _, _, parameters in data for parameter in parameters}
     own |= set(problem.parameters) if problem is not None else set()
     close = nearest(name, [*keys, *sorted(own)]) or f"; parameters: {', '.join(sorted(own))}"
+    if name == "seed":
+        raise UserError(f"{new.place}: neither the methods, the problem nor the data have a parameter 'seed'; {SEED}")
     raise UserError(
         f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods, its problem or its data"
         f"{close} (a key inside another: --set datasets.NAME.n=500)"
