@@ -143,9 +143,10 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     assert sidecar["complete"] is False
     assert sidecar["missing"] == ["4 curves: 0 of 2 trials"]
     assert "8 runs computed, 2 reused" in fedrepro("run", small, "--jobs", 1).output
-    wrong = fedrepro("run", small, "--panel", "c")
-    assert wrong.exit_code == 2
-    assert "there is no panel 'c'" in wrong.stderr
+    for option in ("--panel", "--only"):
+        wrong = fedrepro("run", small, option, "c")
+        assert wrong.exit_code == 2
+        assert f"error: {option} c: there is no panel 'c' (panels: a, b)" in wrong.stderr
 
 
 def test_results_whose_runs_are_not_those_of_their_plan_are_computed_again(

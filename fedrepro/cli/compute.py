@@ -80,17 +80,26 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
     click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
-def _one_panel(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
-    """Return the panel. Raises UserError for several ones, of which click would take the last."""
-    if len(value) > 1:
-        raise UserError(f"--panel {' --panel '.join(value)}: name one panel, or leave it out for all")
-    return value[0] if value else None
+def _asked_panel(panels: Sequence[str], only: Sequence[str] | None) -> tuple[str, str] | None:
+    """Return the option for one panel that was typed and the name given to it; None without one.
+
+    Raises UserError for several ones, of which click would take the last.
+    """
+    asked = [*(("--panel", name) for name in panels), *(("--only", name) for name in only or ())]
+    if len(asked) > 1:
+        raise UserError(f"{' '.join(map(' '.join, asked))}: name one panel, or leave it out for all")
+    return asked[0] if asked else None
 
 
 def _panel_option(text: str) -> Callable[[Any], Any]:
-    """Return the option for one panel of a figure. text : its help."""
-    words: dict[str, Any] = {"metavar": "PANEL", "shell_complete": complete_panel, "help": text}
-    return click.option("--panel", "--only", "only", multiple=True, callback=_one_panel, **words)
+    """Return the options for one panel of a figure. text : their help."""
+
+    def both(command: Any) -> Any:
+        words: dict[str, Any] = {"multiple": True, "metavar": "PANEL", "shell_complete": complete_panel}
+        command = click.option("--only", help="The same as --panel.", **words)(command)
+        return click.option("--panel", "panels", help=text, **words)(command)
+
+    return both
 
 
 @click.command()
@@ -110,7 +119,8 @@ def _panel_option(text: str) -> Callable[[Any], Any]:
 def plan(
     specs: tuple[str, ...],
     tier: str,
-    only: str | None,
+    panels: tuple[str, ...],
+    only: tuple[str, ...] | None,
     curves: tuple[str, ...],
     trials: int | None,
     rounds: int | None,
@@ -141,9 +151,10 @@ def plan(
     from fedrepro.runs.predict.calibrate import machine_for
     from fedrepro.runs.predict.remaining import busy
 
+    panel = _asked_panel(panels, only)
     figures = load_all(specs, tier, with_sizes(sets, trials, rounds))
     planned = planning.make(figures, stand_in)
-    chosen = _only(figures, only, curves)
+    chosen = _only(figures, panel, curves)
     todo = _todo(planned, results_dir, chosen, fresh)
     missing_ids = {run.id for run in todo}
     _print_doubts(figures)
@@ -264,7 +275,8 @@ def run(
     scheduler: str | None,
     part: tuple[int, int] | None,
     memory: float | None,
-    only: str | None,
+    panels: tuple[str, ...],
+    only: tuple[str, ...] | None,
     curves: tuple[str, ...],
     trials: int | None,
     rounds: int | None,
@@ -303,12 +315,13 @@ def run(
     if part is not None and (scheduler is not None or draw):
         other = "--scheduler: both divide the runs" if scheduler is not None else "--plot: a part writes no results"
         raise UserError(f"--part {part[0]}/{part[1]} cannot be combined with {other}")
+    panel = _asked_panel(panels, only)
     sets = with_sizes(sets, trials, rounds)
     figures = load_all(specs, tier, sets)
     for figure in figures:
         _require_tier(figure)
         require_own(figure, results_dir)
-    chosen = _only(figures, only, curves)
+    chosen = _only(figures, panel, curves)
     planned = planning.make(figures, stand_in)
     _print_missing(planned)
     _print_doubts(figures)
@@ -469,11 +482,17 @@ def _require_tier(figure: Figure) -> None:
         raise UserError(f"{figure.path}: defines no `paper:` under `tiers:`; without --tier it runs in full")
 
 
-def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = ()) -> list[set[str] | None]:
-    """Return for each figure the series of one panel and of these curves, or None for all series."""
+def _only(
+    figures: Sequence[Figure], asked: tuple[str, str] | None, curves: Sequence[str] = ()
+) -> list[set[str] | None]:
+    """Return for each figure the series of one panel and of these curves, or None for all series.
+
+    asked : the option that names the panel, and the name.
+    """
+    option, panel = asked or ("", None)
     named = [panel_names.find(figure, panel) if panel is not None else None for figure in figures]
     if panel is not None and not any(named):
-        raise UserError(f"--panel {panel}: there is no panel '{panel}'{panel_names.known(figures, panel)}")
+        raise UserError(f"{option} {panel}: there is no panel '{panel}'{panel_names.known(figures, panel)}")
     drawn = [curve for figure in figures for shown in figure.panels for curve in shown.curves]
     for name in curves:
         if not any(_is_named(curve, name) for curve in drawn):
