@@ -88,6 +88,20 @@ def test_key_is_chosen_or_asked_for(folder):
         load(path="x.npz", key="a")
 
 
+@pytest.mark.parametrize(("shape", "name"), [((60,), "x.npy"), ((2, 3, 4), "x.npy"), ((), "x.npz")])
+def test_a_file_without_a_matrix_is_refused_with_the_shape_of_what_it_contains(folder, shape, name):
+    if name.endswith("npy"):
+        np.save(name, np.zeros(shape))
+    else:
+        np.savez(name, X=np.zeros(shape))
+    with pytest.raises(ParameterError) as caught:
+        load(path=name)
+    said = (
+        f"path: {name} must contain a matrix, with two axes (it contains X of shape {shape}); if there is one feature"
+    )
+    assert str(caught.value).startswith(said)
+
+
 def test_labels_that_do_not_match(folder):
     np.savez("x.npz", X=X, labels=np.arange(3))
     message = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -135,8 +135,12 @@ class Content:
         return self.path.suffix.lower() in TABLES
 
     def __str__(self) -> str:
-        text = "".join(c if c.isprintable() else "?" for c in ", ".join(self.arrays)) or "nothing"
-        return text if len(text) <= 200 else f"{text[:200]} ..."
+        return _listed(self.arrays)
+
+    @property
+    def shapes(self) -> str:
+        """The arrays with their shapes, for messages."""
+        return _listed(f"{name} of shape {getattr(array, 'shape', ())}" for name, array in self.arrays.items())
 
     def take(self, loader: Any, table: Mapping[str, Array], rows: int | None = None) -> dict[str, Any]:
         """Return the arrays that parameters of a loader name, read as the table declares.
@@ -224,8 +228,18 @@ class Content:
         others = [name for name in matrices if name not in LABEL_NAMES]
         others = others or [name for name in matrices if min(matrices[name].shape) > 1]
         if not known and len(others) != 1:
-            raise ParameterError(parameter, f"{self.path} must contain one matrix (it contains {self}); {hint}")
+            raise self._without_matrix(parameter, hint if matrices else "")
         return matrices[known[0] if known else others[0]]
+
+    def _without_matrix(self, parameter: str, hint: str) -> ParameterError:
+        """Return the error that there is not one matrix. hint : how to choose one; '' if there is none to choose."""
+        if hint:
+            return ParameterError(parameter, f"{self.path} must contain one matrix (it contains {self}); {hint}")
+        return ParameterError(
+            "path" if parameter == "key" else parameter,
+            f"{self.path} must contain a matrix, with two axes (it contains {self.shapes}); if there is one feature, "
+            "save it with an axis of length 1",
+        )
 
     def only_matrix(self, columns: str, matrix: str, without: Sequence[str] = ()) -> Any:
         """Return the only matrix. columns, matrix : what the file could contain, for the error."""
@@ -248,6 +262,12 @@ class Content:
             rows, columns, values = stored.row.astype(np.int64), stored.col.astype(np.int64), stored.data
         values = numbers(value, self.path, values)
         return {row: rows, column: columns, value: values, "sides": np.array(matrix.shape)}
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the names of what a file contains, shortened, without characters that cannot be printed."""
+    text = "".join(c if c.isprintable() else "?" for c in ", ".join(names)) or "nothing"
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 def opened(parameter: str, path: str | Path) -> Content:
