@@ -244,7 +244,7 @@ def test_a_parameter_in_which_curves_differ_is_an_x_axis(small: Path, fedrepro: 
     fedrepro("run", small, "-j", 1)
     assert fedrepro("plot", small, "--format", "png").exit_code == 0
     small.write_text(text[:start] + "x: Q3\n    " + listed + text[end:])
-    with pytest.raises(SpecErrors, match="'Q3' is not a x axis, did you mean 'Q2'"):
+    with pytest.raises(SpecErrors, match="'Q3' is not an x axis, did you mean 'Q2'"):
         load(small, "quick")
 
 

@@ -67,7 +67,16 @@ def test_a_spec_with_another_axis_hears_the_nearest(small: Path):
     with pytest.raises(SpecErrors) as caught:
         load(small, "smoke")
     (message,) = caught.value.messages
-    assert "'downlink_bit' is not a x axis, did you mean 'downlink_bits'? (valid: round, uplink_scalars," in message
+    assert "'downlink_bit' is not an x axis, did you mean 'downlink_bits'? (valid: round, uplink_scalars," in message
+
+
+def test_a_parameter_that_no_curve_varies_is_no_axis_and_is_called_so(small: Path):
+    panel = "b: {x: m, curves: [{algorithm: fedcgds, m: 3}]}"
+    small.write_text(small.read_text().replace("b: {like: a, x: uplink_scalars}", panel))
+    with pytest.raises(SpecErrors) as caught:
+        load(small, "smoke")
+    (message,) = caught.value.messages
+    assert ": no curve of the panel varies m, so it is not an x axis here  (in: b: {x: m," in message
 
 
 # Options --------------------------------------------------------------------------------------------------------------

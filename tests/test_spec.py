@@ -251,7 +251,7 @@ tiers:""",
     )
     errors = [message.split("  (in: ")[0] for message in errors_of(small, text)]
     assert [message.split(", did you mean")[0] for message in errors] == [
-        "20:19: 'uplink_scalar' is not a x axis",
+        "20:19: 'uplink_scalar' is not an x axis",
         "27:55: no curve of the panel has 'Q'",
         "30:10: the claim id 'small.4' is used twice",
         "30:45: there is no panel 'c' (panels: a, b)",

@@ -120,12 +120,12 @@ class Collector:
             )
 
     def choice(self, node: Node | None, valid: Iterable[str], what: str, default: str) -> str:
-        """Return one of the valid words."""
+        """Return one of the valid words. what : what they are, with its article."""
         if node is None:
             return default
         valid = list(valid)
         if not isinstance(node.value, str) or node.value not in valid:
-            self.unknown(node, node.plain(), valid, f"a {what}")
+            self.unknown(node, node.plain(), valid, what)
             return default
         return node.value
 

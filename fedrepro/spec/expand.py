@@ -119,7 +119,7 @@ class Expander:
         if not isinstance(item.value, dict):
             self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
             return []
-        role = self.collect.choice(item.get("role"), keys.ROLES, "role", "")
+        role = self.collect.choice(item.get("role"), keys.ROLES, "a role", "")
         label = self.collect.text(item.get("label"), "label")
         if item.get("algorithm") is None:
             self.collect.error(item, "a curve needs an 'algorithm'")

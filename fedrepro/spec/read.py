@@ -285,13 +285,11 @@ class _Panels:
         panel = Panel(
             id=name,
             title=collect.text(node.get("title"), "title"),
-            kind=collect.choice(node.get("kind"), panels.KINDS, "panel kind", "curves"),
-            x=collect.choice(node.get("x"), [*axes.AXES, *metrics, *_swept(curves)], "x axis", "round")
-            if problem and curves
-            else "round",
+            kind=collect.choice(node.get("kind"), panels.KINDS, "a panel kind", "curves"),
+            x=self._x(node.get("x"), metrics, curves) if problem and curves else "round",
             y=y,
-            xscale=collect.choice(node.get("xscale"), keys.SCALES, "scale", "linear"),
-            yscale=collect.choice(node.get("yscale"), keys.SCALES, "scale", "linear"),
+            xscale=collect.choice(node.get("xscale"), keys.SCALES, "a scale", "linear"),
+            yscale=collect.choice(node.get("yscale"), keys.SCALES, "a scale", "linear"),
             xlim=collect.limits(node.get("xlim"), "xlim"),
             ylim=collect.limits(node.get("ylim"), "ylim"),
             curves=tuple(curves),
@@ -302,6 +300,15 @@ class _Panels:
             panel = dataclasses.replace(panel, published=tuple(_with_a_place(panel)))
         along = panel.kind == "curves" and axes.of(panel).along
         return dataclasses.replace(panel, curves=tuple(_with_role(curve, along) for curve in curves))
+
+    def _x(self, node: Node | None, metrics: Iterable[str], curves: Sequence[Curve]) -> str:
+        """Return the x axis: an axis, a metric, or a parameter in which the curves differ."""
+        valid = [*axes.AXES, *metrics, *_swept(curves)]
+        name = str(node.plain()) if node is not None else ""
+        if node is not None and name not in valid and any(name in curve.setting.params for curve in curves):
+            self.collect.error(node, f"no curve of the panel varies {name}, so it is not an x axis here")
+            return "round"
+        return self.collect.choice(node, valid, "an x axis", "round")
 
     def _check(self, panel: Panel, node: Node) -> None:
         """Report, at the wrong option, why a panel could never be drawn."""

@@ -75,7 +75,7 @@ class Resolver:
         present = [node for node in given if node is not None]
         names = [name for node in present if (name := node.named().get("name")) is not None]
         if names:
-            return self.collect.choice(names[-1], registry.problems(), "problem", "")
+            return self.collect.choice(names[-1], registry.problems(), "a problem", "")
         if present:
             self.collect.error(present[0], "the problem needs a 'name'")
         return ""
@@ -170,7 +170,7 @@ class Resolver:
         if name is None:
             self.collect.error(node, f"the {what} '{alias}' needs a 'name' (valid: {', '.join(entries)})")
             return alias, None
-        return alias, node if self.collect.choice(name, entries, what, "") else None
+        return alias, node if self.collect.choice(name, entries, f"a {what}", "") else None
 
     def _params(self, entry: Any, node: Node, what: str) -> dict[str, Any] | None:
         """Return every parameter of a dataset or partition; None if one is unknown or missing."""
