@@ -238,6 +238,20 @@ def test_what_cannot_be_drawn_is_said_where_it_stands(small: Path, new: str, mes
     assert any(one.startswith(message) for one in found), found
 
 
+@pytest.mark.parametrize(
+    ("key", "new", "message"),
+    [
+        ("problem", "", "1:1: the key 'problem' is missing"),
+        ("panels", "", "1:1: the key 'panels' is missing"),
+        ("panels", "panels: {}\n", "13:9: panels must be a mapping"),
+    ],
+)
+def test_errors_that_only_follow_from_a_missing_key_are_left_out(small: Path, key: str, new: str, message: str) -> None:
+    text = re.sub(rf"^{key}:.*\n(  .*\n)*", new, small.read_text(), flags=re.MULTILINE)
+    (said,) = errors_of(small, text)
+    assert said.startswith(message)
+
+
 def test_claims_are_checked_beside_a_broken_panel_and_not_on_it(small: Path) -> None:
     text = small.read_text().replace("b: {like: a, x: uplink_scalars}", "b: {like: a, x: uplink_scalar}")
     text = text.replace(

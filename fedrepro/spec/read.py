@@ -273,6 +273,8 @@ class _Panels:
         collect = self.collect
         problem = self.resolve.problem_name(self.root.get("problem"), node.get("problem"))
         metrics = registry.problems()[problem].metrics if problem else {}
+        if not problem:
+            collect.follows()
         usual = (
             "objective" if not problem or "objective" in metrics else registry.problems()[problem].default_metrics[0]
         )
@@ -359,7 +361,11 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
     for item in listed.value:
         claim: Claim
         claim, intact = collect.clean(functools.partial(_claim, collect, item, {c.id for c in claims}, named))
-        if intact and (set(named) == set(valid) or not claim_grammar.panels_of(claim) & (set(named) - set(valid))):
+        if (
+            intact
+            and named
+            and (set(named) == set(valid) or not claim_grammar.panels_of(claim) & (set(named) - set(valid)))
+        ):
             claim, failed = _in_words(dataclasses.replace(claim, names=names), valid)
             for key in filter(functools.partial(getattr, claim), readings.CHECKS):
                 part = dataclasses.replace(claim, check=getattr(claim, key))
@@ -413,7 +419,10 @@ def _names(collect: Collector, root: Node) -> dict[str, dict[str, Any]]:
 
 
 def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> Claim:
-    """Return a claim and check everything but its check. ids : those of earlier claims. panels : names of panels."""
+    """Return a claim and check everything but its check.
+
+    ids : those of earlier claims. panels : names of panels; without any, which is reported, that of the claim is not.
+    """
     collect.keys(item, keys.CLAIM, "a claim")
     texts: dict[str, Any] = {key: collect.text(item.get(key), key) for key in keys.CLAIM if key != "trials"}
     trials = collect.count(item.get("trials"), "trials", 0, most=MOST_TRIALS) if item.get("trials") else None
@@ -428,7 +437,7 @@ def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> 
     for key in ("faster", "outside", "bound"):
         if getattr(claim, key) and claim.theorem != "promise":
             collect.error(item.get(key), f"'{key}' is only for a claim with `theorem: promise`")
-    if claim.panel and claim.panel not in panels:
+    if claim.panel and panels and claim.panel not in panels:
         known = f"{nearest(claim.panel, panels)} (panels: {', '.join(panels)})"
         collect.error(item.get("panel"), f"there is no panel '{claim.panel}'{known}")
     return claim
