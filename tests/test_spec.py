@@ -16,11 +16,14 @@ from click.testing import Result
 
 from fedrepro import registry
 from fedrepro.errors import UserError
+from fedrepro.results import receipts
+from fedrepro.results.read import SET_FOLDER
 from fedrepro.spec import find, nodes
 from fedrepro.spec.find import specs
 from fedrepro.spec.model import Setting
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
+from fedrepro.spec.tiers import TIERS
 
 from . import project_specs
 from .conftest import ROOT
@@ -236,6 +239,12 @@ def test_what_cannot_be_drawn_is_said_where_it_stands(small: Path, new: str, mes
     text = small.read_text().replace("    yscale: log\n", f"    yscale: log\n    {new}\n")
     found = errors_of(small, text)
     assert any(one.startswith(message) for one in found), found
+
+
+@pytest.mark.parametrize("name", [*TIERS, SET_FOLDER, receipts.FOLDER, "Smoke"])
+def test_a_study_cannot_have_the_name_of_a_folder_of_other_results(small: Path, name: str) -> None:
+    (said,) = errors_of(small, small.read_text().replace("paper: beyond", f"paper: {name}"))
+    assert said.startswith(f"1:8: paper must not be '{name}', a folder of other results; write `paper: mine`")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ FEWEST_ROUNDS = 3
 """Largest numbers of trials and runs of a figure, far beyond sensible ones, so that planning stays fast; and the rounds
 of a spec without a tier ``smoke`` at that tier."""
 
+FOLDERS = (*TIERS, "set", "receipts")
+"""Folders of results beside those of the user's own studies, which can therefore not have these names."""
+
 
 def load(path: Path, tier: str, sets: Iterable[str] = ()) -> Figure:
     """Read, override, check and expand one spec at one tier. Raises SpecErrors with all errors."""
@@ -64,6 +67,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
             advice = "; a study of your own has `paper: mine`" if key == "paper" else ""
             collect.error(root, f"the key '{key}' is missing{advice}")
     paper, name = (_slug(collect, root.get(key), key) for key in ("paper", "figure"))
+    if paper.lower() in FOLDERS:
+        collect.error(root.get("paper"), f"paper must not be '{paper}', a folder of other results; write `paper: mine`")
     resolve = Resolver(collect, root)
     resolve.tables()
     recording = Recording(
