@@ -117,11 +117,36 @@ def test_verdict_prints_a_line_for_each_paper_and_filters_claims(project: Path, 
     of_paper = fedrepro("verdict", "beyond").output
     assert of_paper == fedrepro("verdict", "--paper", "beyond").output
     assert of_paper.count("more local steps help") == 2
-    for words in (("--only", "fails"), ("other.1",)):
+    for words in (
+        ("--only", "fails"),
+        ("other.1",),
+        ("--paper", "beyond", "other.1"),
+        ("--paper", "other.1", "beyond"),
+    ):
         one = fedrepro("verdict", *words).output
         assert (one.count("more local steps help"), "other.1" in one) == (1, True), words
     assert "1 fails (quick); 1 claim" in fedrepro("verdict", "other.1").output
     assert [row["id"] for row in json.loads(fedrepro("verdict", "--json").output)] == ["other.1", "small.1"]
+
+
+def test_the_option_paper_filters_what_is_named(project: Path, small: Path, fedrepro: Call) -> None:
+    folder = project.with_name("second")
+    folder.mkdir()
+    (folder / "small.yaml").write_text(small.read_text().replace("paper: beyond", "paper: second"))
+    fedrepro("run", "beyond", "second", "-j", 1)
+
+    def figures(*words: object) -> list[str]:
+        return [row["figure"] for row in json.loads(fedrepro("verdict", "--json", *words).output)]
+
+    assert figures("--paper", "beyond", "beyond/small", "second") == ["beyond/small"]
+    assert figures("--paper", "second", "beyond/small", "second") == ["second/small"]
+    assert figures("--paper", "beyond", "--paper", "second", "beyond/small", "second/small") == [
+        "beyond/small",
+        "second/small",
+    ]
+    none = fedrepro("verdict", "--paper", "second", "beyond/small")
+    assert (none.exit_code, none.stderr) == (2, "error: no selected claim is of second\n")
+    assert "no such figure, paper or claim" in fedrepro("verdict", "--paper", "nowhere", "beyond/small").stderr
 
 
 def test_a_spec_without_claims_is_told_so(small: Path, fedrepro: Call) -> None:

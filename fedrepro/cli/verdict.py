@@ -23,7 +23,8 @@ from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import Choice, complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError, counted
 from fedrepro.progress import Progress
-from fedrepro.spec.find import Selected, called, of_own_study, own_studies
+from fedrepro.spec import nodes
+from fedrepro.spec.find import Selected, called, of_own_study, own_studies, select, stored_under
 from fedrepro.spec.tiers import BEST, DEFAULT
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ ALONE = 8
 @evidence_option("judge")
 @click.option("--only", multiple=True, type=Choice(ONLY), help="Print only the claims with this verdict.")
 @click.option("--fragile", is_flag=True, help="Print only claims that get the opposite verdict under another reading.")
-@click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
+@click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print only the claims of this paper.")
 @click.option(
     "--about", multiple=True, metavar="METHOD|DATASET", help="Print only the claims that compare curves of it."
 )
@@ -87,7 +88,9 @@ def verdict(
     from fedrepro.report import gather_contents
     from fedrepro.results import everything
 
-    selected = everything.selected((*specs, *papers), results_dir)
+    selected = everything.selected(specs or papers, results_dir)
+    if specs and papers:
+        selected = _of_papers(selected, papers)
     if about:
         selected = _about(selected, about)
     judged = _judged(selected, tier, results_dir, sets)
@@ -141,6 +144,21 @@ NEXT = (
     "fedrepro report                         all of it as pages",
 )
 """What to ask after the summary. Lines that name a paper are left out if it has no results."""
+
+
+def _of_papers(selected: Sequence[Selected], papers: Sequence[str]) -> list[Selected]:
+    """Return the selected claims of these papers or studies. Raises UserError if there are none."""
+    own = {item.path.resolve(): item.claims for item in select(papers)}
+    found = []
+    for item in selected:
+        claims = own.get(item.path.resolve())
+        if claims is None and stored_under(nodes.read(item.path))[0] in papers:  # a copy of a spec in another folder
+            claims = frozenset()
+        if claims is not None and (not claims or not item.claims or claims & item.claims):
+            found.append(Selected(item.path, claims & item.claims or claims | item.claims))
+    if not found:
+        raise UserError(f"no selected claim is of {' or '.join(papers)}")
+    return found
 
 
 def _about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selected]:
