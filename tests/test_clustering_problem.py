@@ -391,6 +391,13 @@ def test_a_bad_initial_point_is_refused(init: tuple[np.ndarray, np.ndarray], mes
     assert str(error.value) == message
 
 
+def test_one_metric_may_be_named_without_a_list() -> None:
+    alone, listed = (run(FedMGS(), small(), 1, metrics=metrics) for metrics in ("objective", ["objective"]))
+    assert list(alone.values) == list(listed.values)
+    with pytest.raises(UserError, match=r"metrics: .* does not measure 'objectiv', did you mean 'objective'\?"):
+        run(FedMGS(), small(), 1, metrics="objectiv")
+
+
 def test_bad_measures_checks_and_rounds_are_refused() -> None:
     problem = small()
     with pytest.raises(UserError) as error:
@@ -398,6 +405,8 @@ def test_bad_measures_checks_and_rounds_are_refused() -> None:
     assert str(error.value) == "the metric 'accuracy' needs the samples' true labels, and this dataset has none"
     with pytest.raises(UserError, match=r"metrics: .* does not measure 'objectiv', did you mean 'objective'\?"):
         run(FedMGS(), problem, 1, metrics=("objectiv",))
+    with pytest.raises(UserError, match=r"method: FedMGS is a class, not a method with parameters; write FedMGS\(\)"):
+        run(FedMGS, problem, 1)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="artifacts: must be one of W, H, found, labels, embedding, not 'X'"):
         problem.artifacts(next(FedMGS().rounds(problem, np.random.default_rng(0))), ("X",))
     with pytest.raises(UserError, match="rounds: must be an integer of at least 0, not -1"):

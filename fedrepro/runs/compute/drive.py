@@ -70,7 +70,7 @@ def run(
     rng: np.random.Generator | None = None,
     init: Any = None,
     clients: Any = None,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     record_every: int = 1,
     record_dense: int = 20,
     keep: bool = False,
@@ -81,7 +81,7 @@ def run(
     trial : number of the trial, at least 0; it determines the initial point and all random numbers, as on the command
     line, where trials count from 1. rng : another source of random numbers. init : initial factors that replace the
     problem's initial point. clients : the clients of each round, to replay a run. metrics : names of the problem's
-    metrics; None for the default ones. record_every, record_dense : rounds up to ``record_dense``, every
+    metrics, or one name; None for the default ones. record_every, record_dense : rounds up to ``record_dense``, every
     ``record_every``-th round after it and the last are measured. keep : keep a copy of every measured state. warm :
     compute the start and one round first and discard them, as the command line does, so that the times include no
     loading and no compilation; nothing else changes.
@@ -105,10 +105,15 @@ def run(
     whole("trial", trial, 0)
     whole("record_every", record_every, 1)
     whole("record_dense", record_dense, 0)
+    if isinstance(method, type):
+        raise UserError(
+            f"method: {method.__name__} is a class, not a method with parameters; write {method.__name__}()"
+        )
     registry.check_solves(method, problem)
     if clients is not None and len(clients) < rounds:
         raise UserError(f"clients: gives the draws of {len(clients)} rounds, but {rounds} rounds were asked for")
-    names = problem.default_metrics if metrics is None else tuple(metrics)
+    asked = (metrics,) if isinstance(metrics, str) else metrics
+    names = problem.default_metrics if asked is None else tuple(asked)
     for name in names:
         if name not in problem.metrics:
             raise UserError(
