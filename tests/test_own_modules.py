@@ -153,6 +153,15 @@ def test_a_state_that_cannot_be_measured_is_that_of_ones_own_file(own: Path, fed
     ), ran.output
 
 
+def test_rounds_that_return_a_state_are_named(own: Path, fedrepro: Call) -> None:
+    module = own.with_name("my_method.py")
+    module.write_text(METHOD.replace(ROUNDS, "    def rounds(self, problem, rng, **given):\n        return 3\n"))
+    ran = fedrepro("run", own, "-j", 1)
+    why = "TypeError: 'int' object is not iterable"
+    said = f"{why} (rounds in {module} returns this instead of yielding states; see docs/own-method.md)\n"
+    assert f"trial 1: failed: {said}" in ran.stderr, ran.output
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_method_that_exits_fails_its_own_runs_only(own: Path, fedrepro: Call, jobs: int) -> None:
     ends = METHOD.replace(

@@ -50,7 +50,8 @@ def place(run: Run, root: Path) -> str:
     """Return where a failed run of the user's own module raised its error: ``FILE:LINE``, or ''.
 
     The line is the last one of the module in the traceback: a library that it calls may have raised the error. If the
-    problem raised it as it measured a state, the text says so, and names the module that yields the state.
+    problem raised it as it measured a state, the text says so, and names the module that yields the state. The same
+    applies to a ``rounds`` that returns no iterator of states.
     """
     note = Store(Folders(root).store).failure(run.id)
     if note is None or run.setting.own is None:
@@ -59,6 +60,9 @@ def place(run: Run, root: Path) -> str:
     lines = re.findall(rf'^  File "{re.escape(file)}", line (\d+)', note["traceback"], re.MULTILINE)
     if lines:
         return f"{file}:{lines[-1]}"
+    *_, frame = re.findall(r'^  File "(.*)", line \d+, in (\w+)$', note["traceback"], re.MULTILINE) or [("", "")]
+    if Path(frame[0]).name == "drive.py" and frame[1] in ("drive", "warm_up") and "not iterable" in note["why"]:
+        return f"rounds in {file} returns this instead of yielding states; see docs/own-method.md"
     measuring = re.search(r'drive\.py", line \d+, in measure$', note["traceback"], re.MULTILINE)
     return f'in measuring a state that {file} yields; see docs/own-method.md, "The state"' if measuring else ""
 
