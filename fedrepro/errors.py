@@ -84,6 +84,19 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return ``", did you mean 'x'?"`` for the valid name closest to ``word``, or an empty string."""
-    close = difflib.get_close_matches(str(word)[:100], [str(v) for v in valid], n=1, cutoff=0.5)
-    return f", did you mean '{close[0]}'?" if close else ""
+    """Return ``", did you mean 'x'?"`` for the valid name closest to ``word``, or an empty string.
+
+    Capitals, hyphens and underscores do not count: tables print ``FedMGS`` where a spec says ``fedmgs``.
+    """
+    names: dict[str, list[str]] = {}
+    for name in map(str, valid):
+        names.setdefault(_plain(name), []).append(name)
+    word = str(word)[:100]
+    close = difflib.get_close_matches(_plain(word), names, n=1, cutoff=0.5)
+    written = difflib.get_close_matches(word, names[close[0]], n=1, cutoff=0.0) if close else []
+    return f", did you mean '{written[0]}'?" if written else ""
+
+
+def _plain(name: str) -> str:
+    """Return a name without capitals, hyphens and underscores."""
+    return name.casefold().replace("-", "").replace("_", "")

@@ -84,7 +84,8 @@ def test_key_is_chosen_or_asked_for(folder):
         ParameterError, match=r"key: x.npz must contain one matrix \(it contains A, B\); name it with key:"
     ):
         load(path="x.npz")
-    with pytest.raises(ParameterError, match=r"key: x.npz has no column or variable 'a' \(it contains A, B\)"):
+    wrong = r"key: x.npz has no column or variable 'a', did you mean 'A'\? \(it contains A, B\)"
+    with pytest.raises(ParameterError, match=wrong):
         load(path="x.npz", key="a")
 
 

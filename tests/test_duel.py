@@ -304,6 +304,9 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
     ("words", "message"),
     [
         (("fedmg", "fedmgs"), "fedmg: not a registered method, did you mean 'fedmgs'? (your own: FILE.py:CLASS)"),
+        (("FedMGS", "FedMAvg"), "FedMGS: not a registered method, did you mean 'fedmgs'? (your own: FILE.py:CLASS)"),
+        (("fedmcadmm", "fedmavgmc"), "fedmcadmm: not a registered method, did you mean 'fedmc-admm'?"),
+        (("FedMGS", "y", "--data", "omniglot"), "FedMGS: not a registered method, did you mean 'fedmgs'?"),
         (("x", "y"), "x: not a registered method (your own: FILE.py:CLASS)"),
         (
             ("x", "y", "--data", "omniglot"),

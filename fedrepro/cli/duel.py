@@ -213,11 +213,23 @@ def _problem_of_own(a: str, b: str, data: str, changes: dict[str, Any]) -> str:
     kind = registry.datasets()[data].kind if data in registry.datasets() else ""
     able = [name for name, problem in problems.items() if problem.data_kind == kind]
     if len(able) != 1:
+        for name in (a, b):
+            if not _is_own(name) and nearest(name, registry.methods()):
+                raise _unregistered(name)
         raise UserError(
             f"{a} and {b}: neither is a registered method; name the problem that they solve with --set "
             f"problem.name=PROBLEM (problems: {', '.join(able or problems)})"
         )
     return able[0]
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a name that is not registered is one of the user's own: FILE.py, FILE.py:CLASS or installed."""
+    return name.endswith(".py") or name.rpartition(":")[0].endswith(".py") or name in own_modules.installed()
+
+
+def _unregistered(name: str) -> UserError:
+    return UserError(f"{name}: not a registered method{nearest(name, registry.methods())} (your own: FILE.py:CLASS)")
 
 
 def _side(name: str, problem: str) -> Side:
@@ -227,8 +239,8 @@ def _side(name: str, problem: str) -> Side:
     if name in own_modules.installed():
         own_modules.register_installed(name, problem)
         return Side(registry.methods()[name])
-    if not (colon and file.endswith(".py")) and not name.endswith(".py"):
-        raise UserError(f"{name}: not a registered method{nearest(name, registry.methods())} (your own: FILE.py:CLASS)")
+    if not _is_own(name):
+        raise _unregistered(name)
     file = file if colon else name
     defined = own_modules.register(own_modules.read(file, Path.cwd(), problem))
     chosen = [method for method in defined if not colon or method == wanted.lower()]
