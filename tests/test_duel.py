@@ -318,8 +318,9 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
         (("fedmgs", "fedpalm", "--metric", "accurcy"), "--metric accurcy: not a metric of clustering, did you mean"),
         (
             ("fedmgs", "fedpalm", "--data", "digit"),
-            "--data digit: neither a dataset, did you mean 'digits'? nor a file",
+            "--data digit: neither a dataset nor a file, did you mean 'digits'?",
         ),
+        (("fedmgs", "fedpalm", "--data", "wine"), "--data wine: neither a dataset nor a file\n"),
         (
             ("cutemaxvar", "altmaxvar", "--data", "gcca-toy", "--clients", "5"),
             "--clients 5: the number of clients follows from the data of gcca; leave the option out",

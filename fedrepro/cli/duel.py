@@ -287,7 +287,8 @@ def _spec(
     dataset = {"name": data}
     if data not in registry.datasets():
         if not Path(data).exists():
-            raise UserError(f"--data {data}: neither a dataset{nearest(data, registry.datasets())} nor a file")
+            near = nearest(data, [name for name in registry.datasets() if name not in FILES.values()])
+            raise UserError(f"--data {data}: neither a dataset nor a file{near}")
         if kind not in FILES:
             raise UserError(f"--data {data}: the problem {problem.name} reads no files of your own")
         dataset = {"name": FILES[kind], "path": data}
