@@ -122,8 +122,7 @@ def test_a_method_that_diverges_is_named(drawn_duel: Duel, tmp_path: Path) -> No
     (tmp_path / "lost.py").write_text("\n".join(lines))
     done = drawn_duel("lost.py:Lost", "fedcavg", *SYNTHETIC, *SMALL)
     assert done.output.splitlines()[-1] == (
-        "FedCAvg ends lower than Lost, which diverges; `fedrepro failures lost-fedcavg-synthetic.yaml` prints in which "
-        "round"
+        "FedCAvg ends lower than Lost, which diverges; `fedrepro failures lost-fedcavg-synthetic.yaml` prints why"
     )
 
 
@@ -141,7 +140,7 @@ def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, m
     monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
     sides = tuple(dueling.Side(SimpleNamespace(), label=label) for label in "AB")
     assert dueling._outcome(Path("a-b.yaml"), tmp_path, sides, "objective") == (
-        f"A and B both diverge; `fedrepro failures a-b.yaml --results {tmp_path}` prints in which round"
+        f"A and B both diverge; `fedrepro failures a-b.yaml --results {tmp_path}` prints why"
     )
 
 

@@ -530,11 +530,11 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if row.verdict == "fails" or value < 0:
         a, b, value, low, high = b, a, -value, -high, -low
     decided = row.verdict in ("holds", "fails")
-    rounds = f"`fedrepro failures {file}{in_results(results_dir)}` prints in which round"
+    why = f"`fedrepro failures {file}{in_results(results_dir)}` prints why"
     if math.isnan(value):
-        return f"{a} and {b} both diverge; {rounds}"
+        return f"{a} and {b} both diverge; {why}"
     if math.isinf(value):
-        return f"{a} ends {better} than {b}, which diverges; {rounds}"
+        return f"{a} ends {better} than {b}, which diverges; {why}"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
     if row.trials == 1:
         return f"{outcome}: by {value:.3g} in {metric} (one trial, so without an interval)"
