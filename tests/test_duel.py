@@ -153,6 +153,12 @@ def test_two_methods_with_the_same_values_are_not_ordered(drawn_duel: Duel, tmp_
         assert done.output.splitlines()[-1] == "Same and FedMGS end with the same objective in every trial"
 
 
+def test_one_trial_in_place_of_more_is_announced(duel: Duel) -> None:
+    duel("fedmgs", "fedcavg", *SYNTHETIC, *SMALL, "--trials", 3)
+    said = duel("fedmgs", "fedcavg", *SYNTHETIC, *SMALL, "--trials", 1).output
+    assert "complete, with 1 trial instead of 3 (--trials 3 restores them)" in said
+
+
 def test_one_trial_of_a_stand_in_has_no_interval(drawn_duel: Duel, tmp_path: Path) -> None:
     words = ("--data", "mnist", "--set", "dataset.n=200", "--clients", 4, "--rounds", 1, "--trials", 1)
     assert drawn_duel("fedmgs", "fedcavg", *words).exit_code == 2

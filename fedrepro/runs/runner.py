@@ -16,6 +16,7 @@ from types import FrameType
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from fedrepro.errors import counted
 from fedrepro.files import me, sweep, writing
 from fedrepro.progress import Progress
 from fedrepro.results.read import SET_FOLDER, stem
@@ -336,9 +337,8 @@ def describe(written: write.Written) -> str:
     if not sidecar.trials_done and (curves := sum(any(runs) for runs in sidecar.runs.values())):
         state = f"{curves} of {len(sidecar.runs)} curves"
     if written.before:
-        state += (
-            f", with {sidecar.trials_done} trials instead of {written.before} (--trials {written.before} restores them)"
-        )
+        trials = counted(sidecar.trials_done or 0, "trial")
+        state += f", with {trials} instead of {written.before} (--trials {written.before} restores them)"
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
     marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
