@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -18,6 +20,7 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.cli import duel as dueling
 from fedrepro.plotting import batch
 from fedrepro.report import gather_contents
+from fedrepro.results import read
 
 from .test_own_modules import METHOD
 
@@ -108,6 +111,7 @@ def test_within_noise_the_method_with_the_better_mean_is_ahead(
     margin = Interval(value, value - 1.0, value + 1.0)
     row = SimpleNamespace(margins=(margin,), claim=claim, verdict="within noise", trials=3, why="")
     monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
+    monkeypatch.setattr(dueling, "_results", lambda *given: None)
     said = dueling._outcome(Path("x.yaml"), Path("results"), sides, "objective")
     expected = f"within noise: {ahead} is ahead of {behind}: by 0.25 [-0.75, 1.25] in objective (95 %, 3 paired trials)"
     assert said == expected
@@ -151,6 +155,43 @@ def test_two_methods_with_the_same_values_are_not_ordered(drawn_duel: Duel, tmp_
     for trials in (1, 3):
         done = drawn_duel("same.py", "fedmgs", *SYNTHETIC, *SMALL, "--trials", trials)
         assert done.output.splitlines()[-1] == "Same and FedMGS end with the same objective in every trial"
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-14])
+def test_trials_that_are_the_same_run_have_no_interval(
+    duel: Duel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounding: float
+) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "my.npz", a=rng.random((40, 9)), b=rng.random((40, 10)))
+    if rounding:  # as of a library that adds in another order
+        whole = read.frame
+        monkeypatch.setattr(read, "frame", lambda *given: _rounded(whole(*given), rounding))
+    last = duel("optimal", "altmaxvar", "--data", "my.npz", "--rounds", 3).output.splitlines()[-1]
+    assert re.fullmatch(
+        r"Optimal ends lower than AltMaxVar: by \S+ in cost \(all 5 trials are the same run, so without an interval\)",
+        last,
+    )
+
+
+def _rounded(rows: Any, share: float) -> Any:
+    """Return a frame whose values differ between trials by a share of them."""
+    return rows.assign(value=rows["value"] * (1 + share * rows["trial"].astype(float)))
+
+
+def test_a_difference_of_rounding_between_equal_trials_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = dueling._sides("optimal", "altmaxvar", "gcca-toy", {})
+    margin = Interval(1e-17, -1e-17, 3e-17)
+    claim = SimpleNamespace(says="Optimal ends lower than AltMaxVar")
+    row = SimpleNamespace(margins=(margin,), claim=claim, verdict="within noise", trials=2, why="")
+    monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
+    names = ["optimal", "optimal", "altmaxvar", "altmaxvar"]
+    rows = pd.DataFrame({"algorithm": names, "round": 0, "trial": [1, 2, 1, 2], "metric": "cost", "value": 0.5})
+    monkeypatch.setattr(dueling, "_results", lambda *given: rows)
+    said = dueling._outcome(Path("x.yaml"), Path("results"), sides, "cost")
+    assert said == "Optimal and AltMaxVar end with the same cost in every trial"
+    rows["value"] = [0.5, 0.5, 0.5, 0.6]
+    said = dueling._outcome(Path("x.yaml"), Path("results"), sides, "cost")
+    assert said.startswith("within noise: Optimal is ahead of AltMaxVar: by 1e-17 [")
 
 
 def test_one_trial_in_place_of_more_is_announced(duel: Duel) -> None:

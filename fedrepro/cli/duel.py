@@ -479,15 +479,21 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _silent(file: Path, results_dir: Path, sides: tuple[Side, Side]) -> list[str]:
-    """Return the methods of the user that send messages, as they say, and counted none."""
+def _results(file: Path, results_dir: Path) -> Any:
+    """Return the tidy frame of the spec's results, None if there are none."""
     from fedrepro.results.read import frame, results_file, stem
     from fedrepro.spec.read import load
 
     table = results_file(stem(results_dir, load(file, "quick")))
-    if table is None:
+    return None if table is None else frame(table)
+
+
+def _silent(file: Path, results_dir: Path, sides: tuple[Side, Side]) -> list[str]:
+    """Return the methods of the user that send messages, as they say, and counted none."""
+    rows = _results(file, results_dir)
+    if rows is None:
         return []
-    sent = frame(table).groupby("algorithm", observed=True)["uplink_scalars"].max()
+    sent = rows.groupby("algorithm", observed=True)["uplink_scalars"].max()
     return [side.label for side in sides if side.file and not side.entry.cls.silent and sent.get(side.entry.name) == 0]
 
 
@@ -495,15 +501,15 @@ MUCH = 10.0
 """A method whose error ends above this multiple of its start diverges, even if no value is infinite."""
 
 
+ROUNDING = 1e-9
+"""Values that differ by at most this share of them differ by rounding, also after many rounds."""
+
+
 def _risen(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> dict[str, tuple[float, float]]:
     """Return the methods that end far above their start in a metric, with the means of both over trials."""
-    from fedrepro.results.read import frame, results_file, stem
-    from fedrepro.spec.read import load
-
-    table = results_file(stem(results_dir, load(file, "quick")))
-    if table is None:
+    rows = _results(file, results_dir)
+    if rows is None:
         return {}
-    rows = frame(table)
     rows = rows[rows["metric"] == metric]
     found = {}
     for side in sides:
@@ -511,6 +517,20 @@ def _risen(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str)
         if len(means) > 1 and math.isfinite(means.iloc[-1]) and means.iloc[-1] > MUCH * abs(means.iloc[0]):
             found[side.label] = float(means.iloc[0]), float(means.iloc[-1])
     return found
+
+
+def _same_runs(file: Path, results_dir: Path, metric: str) -> bool:
+    """Return whether the trials of each method differ in a metric by rounding at most, in every round.
+
+    Their spread is that of the rounding, and says nothing about other data or initial points.
+    """
+    rows = _results(file, results_dir)
+    if rows is None:
+        return False
+    values = rows[rows["metric"] == metric].groupby(["algorithm", "round"], observed=True)["value"]
+    low, high = values.min(), values.max()
+    largest = np.maximum(low.abs(), high.abs())
+    return bool((high - low <= ROUNDING * largest).all())
 
 
 def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> str:
@@ -535,7 +555,13 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
         return f"{a} and {b} both diverge; {why}"
     if math.isinf(value):
         return f"{a} ends {better} than {b}, which diverges; {why}"
+    same_run = row.trials > 1 and _same_runs(file, results_dir, metric)
+    if same_run and not decided:  # the difference is one of rounding, too
+        return f"{a} and {b} end with the same {metric} in every trial"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
     if row.trials == 1:
         return f"{outcome}: by {value:.3g} in {metric} (one trial, so without an interval)"
+    if same_run:
+        same = f"all {row.trials} trials are the same run, so without an interval"
+        return f"{outcome}: by {value:.3g} in {metric} ({same})"
     return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {row.trials} paired trials)"
