@@ -138,6 +138,22 @@ def test_a_method_that_yields_no_state_is_named(duel: Duel, tmp_path: Path) -> N
     assert "ParameterError: rounds: yields nothing; it must yield the initial point, and a state" in done.output
 
 
+def test_an_error_of_every_run_is_printed_once(duel: Duel, tmp_path: Path) -> None:
+    lines = [
+        f"class {name}(FedMGS):\n    def rounds(self, problem, rng, **given):\n        yield from fail({number})\n\n"
+        for number, name in enumerate(("One", "Other"))
+    ]
+    start, end = "from fedrepro import FedMGS\n\n", "def fail(number):\n    raise ValueError('no such thing')\n"
+    (tmp_path / "two.py").write_text("".join([start, *lines, end]))
+    words = ("--data", "synthetic", *SMALL, *BRIEF)
+    failed = duel("two.py:One", "two.py:Other", *words)
+    assert failed.exit_code == 1, failed.output
+    assert failed.stderr.count("no such thing") == 1
+    assert "  each of 4 runs: failed: ValueError: no such thing (" in failed.stderr
+    one = duel("two.py:One", "fedcavg", *words)
+    assert one.stderr.count("no such thing") == 2, "half of the runs"
+
+
 def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     margin = Interval(float("nan"), float("nan"), float("nan"))
     row = SimpleNamespace(claim=SimpleNamespace(says="A ends lower than B"), margins=(margin,), verdict="undecided")

@@ -362,9 +362,10 @@ def run(
         f"{outcome.diverged} diverged, in {duration(outcome.seconds)}"
     )
     titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}
-    for id_, why in list(outcome.failed.items())[:20]:
+    for id_, called_runs in _shown(titles, outcome.failed, len(planned.runs)).items():
         place = failures.place(planned.runs[id_], results_dir)
-        click.secho(f"  {titles[id_]}: {why}{f' ({place})' if place else ''}", fg="red", err=True)
+        why = f"{outcome.failed[id_]}{f' ({place})' if place else ''}"
+        click.secho(f"  {called_runs}: {why}", fg="red", err=True)
     stored = in_results(results_dir)
     for title in list(titles.values())[:1]:
         click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}{stored}", err=True)
@@ -388,6 +389,16 @@ def run(
 
 def _warn(text: str) -> None:
     click.secho(text, fg="yellow", err=True)
+
+
+def _shown(titles: Mapping[str, str], failed: Mapping[str, str], every: int) -> dict[str, str]:
+    """Return the failed runs whose errors are printed, with what to call each: one if all runs have the same error.
+
+    titles, failed : of each failed run the name, and why it failed. every : the number of all runs.
+    """
+    if 1 < len(failed) == every and len(set(failed.values())) == 1:
+        return {next(iter(failed)): f"each of {_count(every, 'run')}"}
+    return dict(list(titles.items())[:20])
 
 
 def _print_missing(planned: Plan) -> None:
