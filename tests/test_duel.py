@@ -307,6 +307,23 @@ def test_a_problem_that_is_named_decides_the_metric(duel: Duel, tmp_path: Path) 
     assert spec["dataset"]["split"] == "part"
 
 
+def test_views_can_be_in_several_files(duel: Duel, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for folder in (".", "other"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name in "uv":
+            np.save(tmp_path / folder / f"{name}.npy", rng.random((40, 9)))
+    few = ("optimal", "altmaxvar", "--rounds", 1, "--trials", 1)
+    for _ in range(2):
+        done = duel(*few, "--data", "u.npy", "--data", "v.npy")
+        assert done.exit_code == 0, done.output
+    spec = yaml.safe_load((tmp_path / "optimal-altmaxvar-u-v.yaml").read_text())
+    assert spec["dataset"] == {"name": "views-file", "path": ["u.npy", "v.npy"]}
+    assert spec["title"] == "Optimal and AltMaxVar on u.npy, v.npy"
+    refused = duel(*few, "--data", "other/u.npy", "--data", "v.npy")
+    assert "optimal-altmaxvar-u-v.yaml: is about u.npy, v.npy, and so are its results" in refused.stderr
+
+
 def test_clients_that_a_file_names_are_used_unless_a_number_is_given(duel: Duel, tmp_path: Path) -> None:
     rows = [f"u{k % 6},i{k // 6},{k % 5 + 1},{'ab'[k % 2]}" for k in range(30)]
     (tmp_path / "my.csv").write_text("\n".join(["user,item,rating,region", *rows]))
@@ -381,6 +398,14 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
         (
             ("fedmgs", "fedpalm", "--data", "digit"),
             "--data digit: neither a dataset nor a file, did you mean 'digits'?",
+        ),
+        (
+            ("fedmgs", "fedpalm", "--data", "mine.py", "--data", "mine.py"),
+            "--data mine.py --data mine.py: name one; only views can be in several files",
+        ),
+        (
+            ("altmaxvar", "optimal", "--data", "mine.py", "--data", "gcca-toy"),
+            "--data gcca-toy: is a dataset; name it alone, or only files with one view each",
         ),
         (("fedmgs", "fedpalm", "--data", "wine"), "--data wine: neither a dataset nor a file\n"),
         (

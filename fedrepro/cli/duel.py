@@ -69,9 +69,11 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.argument("b", metavar="B", shell_complete=complete_method)
 @click.option(
     "--data",
+    "given",
     required=True,
+    multiple=True,
     metavar="DATASET|FILE",
-    help="A dataset, or a file of your own (a CSV with one sample per row).",
+    help="A dataset, or a file of your own (a CSV with one sample per row); repeat it for files with one view each.",
 )
 @click.option(
     "--partition",
@@ -102,7 +104,7 @@ def duel(
     ctx: click.Context,
     a: str,
     b: str,
-    data: str,
+    given: tuple[str, ...],
     partition: str | None,
     clients: int | None,
     rounds: int,
@@ -133,10 +135,11 @@ def duel(
 
     changes = [(path, _named(path, node.plain())) for path, node in map(nodes.setting, sets)]
     set_values = {".".join(path): value for path, value in changes}
+    data = given[0]
     sides = _sides(a, b, data, set_values)
     problem = _problem(sides[0].entry, data, set_values)
     metric = _metric(problem, metric, set_values)
-    spec = _spec(sides, problem, metric, data, partition, clients or 10, {"trials": trials, "rounds": rounds})
+    spec = _spec(sides, problem, metric, given, partition, clients or 10, {"trials": trials, "rounds": rounds})
     if clients is not None and "P" not in spec.get("partition", {}):
         by = f"the partition {partition}" if partition else f"the data of {problem.name}"
         raise UserError(f"--clients {clients}: the number of clients follows from {by}; leave the option out")
@@ -277,31 +280,22 @@ def _spec(
     sides: tuple[Side, Side],
     problem: ProblemEntry,
     metric: str,
-    data: str,
+    given: tuple[str, ...],
     partition: str | None,
     clients: int,
     sizes: dict[str, int],
 ) -> dict[str, Any]:
     """Return the spec of the comparison."""
     (a, b), kind = sides, problem.data_kind
-    dataset = {"name": data}
-    if data not in registry.datasets():
-        if not Path(data).exists():
-            near = nearest(data, [name for name in registry.datasets() if name not in FILES.values()])
-            raise UserError(f"--data {data}: neither a dataset nor a file{near}")
-        if kind not in FILES:
-            raise UserError(f"--data {data}: the problem {problem.name} reads no files of your own")
-        dataset = {"name": FILES[kind], "path": data}
-        if kind == "samples" and Path(data).suffix == ".csv":
-            dataset["orientation"] = "rows"  # as nearly every CSV is written
+    dataset = _dataset(given, problem)
     spread = partition or PARTITIONS.get(kind)
     files = dict.fromkeys(side.file for side in sides if side.file)
     if len(files) > 1:
         raise UserError("put both methods into one file")
     names = [side.entry.name for side in sides]
     better, sign = ("lower", "<") if problem.metrics[metric].better == "lower" else ("higher", ">")
-    spec: dict[str, Any] = {"paper": "mine", "figure": _slug("-".join([*names, Path(data).stem]))}
-    spec |= {"title": f"{a.label} and {b.label} on {Path(data).name}"}
+    spec: dict[str, Any] = {"paper": "mine", "figure": _slug("-".join([*names, *(Path(file).stem for file in given)]))}
+    spec |= {"title": f"{a.label} and {b.label} on {', '.join(Path(file).name for file in given)}"}
     spec |= {"import": next(iter(files))} if files else {}
     spec |= {"problem": {"name": problem.name}, **sizes, "dataset": dataset}
     if spread is not None:
@@ -317,6 +311,27 @@ def _spec(
     }
     check = f"y(at='end', algorithm='{names[0]}') {sign} y(at='end', algorithm='{names[1]}')"
     return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
+
+
+def _dataset(given: tuple[str, ...], problem: ProblemEntry) -> dict[str, Any]:
+    """Return the spec's dataset. given : the name of one, the user's file, or several files with one view each."""
+    kind, data = problem.data_kind, given[0]
+    if len(given) == 1 and data in registry.datasets():
+        return {"name": data}
+    for file in given:
+        if file in registry.datasets():
+            raise UserError(f"--data {file}: is a dataset; name it alone, or only files with one view each")
+        if not Path(file).exists():
+            near = nearest(file, [name for name in registry.datasets() if name not in FILES.values()])
+            raise UserError(f"--data {file}: neither a dataset nor a file{near}")
+    if kind not in FILES:
+        raise UserError(f"--data {data}: the problem {problem.name} reads no files of your own")
+    if len(given) > 1 and kind != "views":
+        raise UserError(f"--data {' --data '.join(given)}: name one; only views can be in several files")
+    dataset: dict[str, Any] = {"name": FILES[kind], "path": data if len(given) == 1 else list(given)}
+    if kind == "samples" and Path(data).suffix == ".csv":
+        dataset["orientation"] = "rows"  # as nearly every CSV is written
+    return dataset
 
 
 def _slug(name: str) -> str:
@@ -465,13 +480,21 @@ def _write(spec: dict[str, Any]) -> Path:
             )
         former = yaml.safe_load(rest)["dataset"].get("path")
         if former is not None and "path" in spec["dataset"] and not _same(former, spec["dataset"]["path"]):
-            raise UserError(f"{file}: is about {former}, and so are its results; move it away, or rename a data file")
+            raise UserError(
+                f"{file}: is about {_listed(former)}, and so are its results; move it away, or rename a data file"
+            )
     atomically(file, f"{marks[0]}{command}`; edit it, and use `fedrepro run {file}`.\n{marks[1]}{body}".encode())
     return file
 
 
-def _same(first: str, second: str) -> bool:
-    return Path(first).resolve() == Path(second).resolve()
+def _listed(path: str | list[str]) -> str:
+    return path if isinstance(path, str) else ", ".join(path)
+
+
+def _same(first: str | list[str], second: str | list[str]) -> bool:
+    """Return whether two paths of a dataset, each of one file or of several, are the same."""
+    former, present = ([path] if isinstance(path, str) else path for path in (first, second))
+    return [Path(path).resolve() for path in former] == [Path(path).resolve() for path in present]
 
 
 def _short_hash(text: str) -> str:
