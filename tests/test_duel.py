@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from fedrepro.cli import duel as dueling
 from fedrepro.plotting import batch
 from fedrepro.report import gather_contents
 from fedrepro.results import read
+from fedrepro.runs.identity import code
 
 from .test_own_modules import METHOD
 
@@ -305,6 +307,18 @@ def test_a_problem_that_is_named_decides_the_metric(duel: Duel, tmp_path: Path) 
     spec = yaml.safe_load((tmp_path / "als-fedmc-admm-my.yaml").read_text())
     assert spec["problem"] == {"name": "completion-split", "r": 2}
     assert spec["dataset"]["split"] == "part"
+
+
+def test_a_library_that_is_missing_is_said_before_wrong_values(
+    duel: Duel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(code.importlib.util, "find_spec", lambda name: None if name == "jax" else found(name))
+    refused = duel("altmaxvar-deep", "cutemaxvar-deep", "--data", "gcca-toy", "--set", "b=0")
+    assert refused.stderr == (
+        'error: altmaxvar-deep: needs a library that is not installed, jax: pip install "fedrepro[deep]"\n'
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_views_can_be_in_several_files(duel: Duel, tmp_path: Path) -> None:

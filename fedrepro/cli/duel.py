@@ -138,6 +138,7 @@ def duel(
     data = given[0]
     sides = _sides(a, b, data, set_values)
     problem = _problem(sides[0].entry, data, set_values)
+    _require_libraries(sides, problem)
     metric = _metric(problem, metric, set_values)
     spec = _spec(sides, problem, metric, given, partition, clients or 10, {"trials": trials, "rounds": rounds})
     if clients is not None and "P" not in spec.get("partition", {}):
@@ -263,6 +264,16 @@ def _problem(method: MethodEntry, data: str, changes: dict[str, Any]) -> Problem
     kinds = {registry.datasets()[data].kind} if data in registry.datasets() else set(FILES)
     able = [own, *(problem for problem in problems.values() if registry.runs_on(method, problem))]
     return next((problem for problem in able if problem.data_kind in kinds), own)
+
+
+def _require_libraries(sides: tuple[Side, Side], problem: ProblemEntry) -> None:
+    """Raise UserError if a method or the problem needs a library that is not installed."""
+    from fedrepro.runs.identity.plan import lacks_library
+
+    needed = {side.entry.name: side.entry.cls for side in sides} | {problem.name: problem.cls}
+    for name, cls in needed.items():
+        if lacking := lacks_library([cls]):
+            raise UserError(f"{name}: {lacking}")
 
 
 def _metric(problem: ProblemEntry, metric: str | None, changes: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fedrepro import registry
 from fedrepro.data import own_paths
@@ -98,7 +99,11 @@ def make(
 
 def _lacks_library(setting: Setting, source: DataSource) -> str:
     """Return why a setting cannot be computed without a library of an extra; '' if it can."""
-    computing = [*computing_method(setting), *computing_problem(setting, source.state == "stand-in")]
+    return lacks_library([*computing_method(setting), *computing_problem(setting, source.state == "stand-in")])
+
+
+def lacks_library(computing: Iterable[Any]) -> str:
+    """Return which library of an extra functions and classes compute with that is not installed; '' if none."""
     names = code.uninstalled(computing)
     if not names:
         return ""
