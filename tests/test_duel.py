@@ -321,6 +321,24 @@ def test_a_library_that_is_missing_is_said_before_wrong_values(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_defaults_that_are_too_large_for_the_views_are_reduced(duel: Duel, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "my.npz", a=rng.random((60, 3)), b=rng.random((60, 4)), kind=np.arange(60) % 2)
+    few = ("--data", "my.npz", "--set", "dataset.labels=kind", "--rounds", 1, "--trials", 1)
+    done = duel("optimal", "altmaxvar", *few)
+    assert done.exit_code == 0, done.output
+    assert "note: K = 3 instead of 5: a view has only 3 rows or columns\n" in done.stdout
+    done = duel("altmaxvar-deep", "cutemaxvar-deep", *few, "--set", "test=10")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("note: b = 50 instead of 1000: the views have only 50 rows\n") == 1
+    spec = yaml.safe_load((tmp_path / "altmaxvar-deep-cutemaxvar-deep-my.yaml").read_text())
+    assert [curve["b"] for curve in spec["panels"]["a"]["curves"]] == [50, 50]
+    assert (
+        "m must be at least K = 4 for a warm start, not 3" in duel("optimal", "altmaxvar", *few, "--set", "K=4").stderr
+    )
+    assert "b must be at most" in duel("altmaxvar-deep", "cutemaxvar-deep", *few, "--set", "b=61").stderr
+
+
 def test_views_can_be_in_several_files(duel: Duel, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for folder in (".", "other"):

@@ -21,7 +21,7 @@ import yaml
 
 from fedrepro import own_modules, registry
 from fedrepro.cli.options import Whole, in_results, results_option, set_option, stand_in_option
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import UserError, counted, nearest
 from fedrepro.files import atomically
 from fedrepro.registry import MethodEntry, ProblemEntry
 from fedrepro.spec import nodes
@@ -152,7 +152,7 @@ def duel(
         claim["id"] = f"{spec['figure']}.duel"
     if metric in LABELS and spec["dataset"].get("name") == FILES["samples"] and "labels" not in spec["dataset"]:
         raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
-    for line in _columns(spec["dataset"]):
+    for line in (*_columns(spec["dataset"]), *_fit(spec)):
         click.echo(line)
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
     with _written(spec) as file:
@@ -364,13 +364,41 @@ def _names_clients(spec: dict[str, Any], changes: list[tuple[list[str], Any]]) -
     for path, value in changes:
         if path[:-1] == ["dataset"] or (len(path) == 1 and spec["dataset"] in _holders(spec, path[0])):
             parameters[path[-1]] = value
-    entry = registry.datasets()[parameters.pop("name")]
-    if not set(parameters) <= set(entry.parameters()):
-        return False
+    return "P" in _shape(parameters)
+
+
+def _shape(dataset: dict[str, Any]) -> dict[str, Any]:
+    """Return the sizes of the spec's dataset; none for one that cannot be read, whose error follows later."""
+    parameters = dict(dataset)
+    entry = registry.datasets().get(parameters.pop("name", ""))
+    if entry is None or not set(parameters) <= set(entry.parameters()):
+        return {}
     try:
-        return "P" in entry.make(**parameters).shape()
+        return dict(entry.make(**parameters).shape())
     except UserError:
-        return False
+        return {}
+
+
+def _fit(spec: dict[str, Any]) -> Iterator[str]:
+    """Reduce the default K and the default minibatches b to what the views allow; yield a note for each number."""
+    shape, set_ = _shape(spec["dataset"]), spec["problem"]
+    problem = registry.problems().get(set_.get("name"))
+    if problem is None or problem.data_kind != "views":
+        return
+    K, rank = problem.parameters["K"], shape.get("rank")
+    if "K" not in set_ and rank is not None and rank < K:
+        set_["K"] = rank
+        yield f"note: K = {rank} instead of {K}: a view has only {counted(rank, 'row or column', 'rows or columns')}"
+    held_out, J = set_.get("test") or 0, shape.get("J")
+    if J is None or not isinstance(held_out, int):
+        return
+    reduced = {}
+    for curve in spec["panels"]["a"]["curves"]:
+        b = registry.methods()[curve["algorithm"]].parameters().get("b")
+        if "b" not in curve and b is not None and b > J - held_out > 0:
+            curve["b"] = J - held_out
+            reduced[b] = f"note: b = {J - held_out} instead of {b}: the views have only {counted(J - held_out, 'row')}"
+    yield from reduced.values()
 
 
 def _columns(dataset: dict[str, Any]) -> Iterator[str]:
