@@ -324,6 +324,11 @@ def test_a_library_that_is_missing_is_said_before_wrong_values(
 def test_defaults_that_are_too_large_for_the_views_are_reduced(duel: Duel, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "my.npz", a=rng.random((60, 3)), b=rng.random((60, 4)), kind=np.arange(60) % 2)
+    unnamed = duel("altmaxvar-deep", "cutemaxvar-deep", "--data", "my.npz", "--metric", "cost")
+    assert unnamed.stderr == (
+        "error: gcca-deep: its accuracy compares with labels; name the array or the file that contains them, with "
+        "--set dataset.labels=NAME\n"
+    )
     few = ("--data", "my.npz", "--set", "dataset.labels=kind", "--rounds", 1, "--trials", 1)
     done = duel("optimal", "altmaxvar", *few)
     assert done.exit_code == 0, done.output

@@ -150,8 +150,7 @@ def duel(
         _put(spec, path, value)
     for claim in spec["claims"][:1]:
         claim["id"] = f"{spec['figure']}.duel"
-    if metric in LABELS and spec["dataset"].get("name") == FILES["samples"] and "labels" not in spec["dataset"]:
-        raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
+    _require_labels(spec["dataset"], problem, metric)
     for line in (*_columns(spec["dataset"]), *_fit(spec)):
         click.echo(line)
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
@@ -181,6 +180,20 @@ def duel(
         click.echo(f"spec: {file} (edit it for more curves or other parameters)")
         if len(risen) < 2:
             click.echo(_outcome(file, results_dir, sides, metric))
+
+
+def _require_labels(dataset: dict[str, Any], problem: ProblemEntry, metric: str) -> None:
+    """Raise UserError if the user's file has no labels, and a metric that is recorded compares with them."""
+    if "labels" in dataset:
+        return
+    if metric in LABELS and dataset.get("name") == FILES["samples"]:
+        raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
+    compared = [name for name in (metric, *problem.default_metrics) if name in LABELS]
+    if compared and dataset.get("name") == FILES["views"]:
+        raise UserError(
+            f"{problem.name}: its {compared[0]} compares with labels; name the array or the file that contains them, "
+            "with --set dataset.labels=NAME"
+        )
 
 
 def _named(path: list[str], value: Any) -> Any:
