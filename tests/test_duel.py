@@ -508,6 +508,34 @@ def test_an_error_leaves_the_spec_of_an_earlier_duel(duel: Duel, tmp_path: Path)
     assert (other.exit_code, "fedmgs-fedmavg-own.yaml: is about own.csv" in other.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("content", "more", "ends"),
+    [
+        (b"x,y\n1,2\nnan,3\n4,5\n", ("K=2",), "was not kept."),
+        (b"x,y\n1,2\na,3\n4,5\n", ("K=2",), "--set problem.K=3"),
+        (b"x,y\n1,2\n2,3\n4,5\n", (), "--set problem.K=3"),
+        (b"x,y\n1,2\nnan,3\n4,5\n", ("rounds=-1",), "--set problem.K=3"),
+        (b"x,y\n1,2\n2,3\n4,5\n", ("K=2", "dataset.labels=z"), "--set problem.K=3"),
+    ],
+)
+def test_options_are_offered_only_where_they_help(
+    duel: Duel, tmp_path: Path, content: bytes, more: tuple[str, ...], ends: str
+) -> None:
+    (tmp_path / "own.csv").write_bytes(content)
+    refused = duel("fedmgs", "fedmavg", "--data", "own.csv", *(word for one in more for word in ("--set", one)))
+    assert refused.exit_code == 2
+    assert refused.stderr.splitlines()[-1].startswith("The spec fedmgs-fedmavg-own.yaml was not kept.")
+    assert refused.stderr.endswith(f"{ends}\n")
+
+
+def test_options_are_not_offered_for_a_dataset_that_is_absent(
+    duel: Duel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "none"))
+    refused = duel("fedmgs", "fedmavg", "--data", "tdt2")
+    assert refused.stderr.endswith("(see above)\nThe spec fedmgs-fedmavg-tdt2.yaml was not kept.\n")
+
+
 def test_columns_without_a_header_are_named_by_their_numbers(duel: Duel, tmp_path: Path) -> None:
     rows = np.random.default_rng(0).random((40, 3))
     (tmp_path / "bare.csv").write_text("".join(f"{','.join(map(str, r))},{k // 20}\n" for k, r in enumerate(rows)))

@@ -25,6 +25,7 @@ from fedrepro.errors import UserError, counted, nearest
 from fedrepro.files import atomically
 from fedrepro.registry import MethodEntry, ProblemEntry
 from fedrepro.spec import nodes
+from fedrepro.spec.nodes import SpecErrors
 
 FILES = {
     "samples": "file",
@@ -511,9 +512,22 @@ def _written(spec: dict[str, Any]) -> Iterator[Path]:
             atomically(file, former)
             raise
         file.unlink()
-        raise UserError(
-            f"{error}\nThe spec {file} was not kept. --set KEY=VALUE changes it, for instance --set problem.K=3"
-        ) from error
+        more = " --set KEY=VALUE changes it, for instance --set problem.K=3" if _about_values(error, spec) else ""
+        raise UserError(f"{error}\nThe spec {file} was not kept.{more}") from error
+
+
+def _about_values(error: UserError, spec: dict[str, Any]) -> bool:
+    """Return whether another value in the spec can mend an error: not if a file, a dataset or a library is at fault."""
+    if not isinstance(error, SpecErrors):
+        return False
+    dataset = registry.datasets().get(str(spec["dataset"].get("name")))
+    keys = [f"{key}:" for key in dataset.parameters() if key != "path"] if dataset is not None else []
+    for message in error.messages:
+        said, _, _ = message.partition("  (in: ")
+        of_file = f"the dataset '{spec['dataset'].get('name')}': path" in said
+        if not of_file or any(key in said for key in keys):  # "name it with labels:"
+            return True
+    return False
 
 
 def _write(spec: dict[str, Any]) -> Path:
