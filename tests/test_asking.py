@@ -111,7 +111,7 @@ def test_verdict_prints_a_line_for_each_paper_and_filters_claims(project: Path, 
     summary = fedrepro("verdict").output
     (line,) = [line for line in summary.splitlines() if line.startswith("ours ")]
     assert line.split() == ["ours", "2", "1", "1"], "one fails, one is undecided"
-    assert "\nours: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n" in summary
+    assert "\nours: claims that this project adds (`fedrepro verdict beyond`: those of its own figures)\n" in summary
     assert "more local steps help" not in summary
     assert "fedrepro verdict --only not-reproduced" in summary, "what to ask next"
     of_paper = fedrepro("verdict", "beyond").output

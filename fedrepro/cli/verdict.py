@@ -24,7 +24,7 @@ from fedrepro.cli.options import Choice, complete_spec, evidence_option, json_op
 from fedrepro.errors import UserError, counted
 from fedrepro.progress import Progress
 from fedrepro.spec import nodes
-from fedrepro.spec.find import Selected, called, of_own_study, own_studies, select, stored_under
+from fedrepro.spec.find import Selected, called, is_study, of_own_study, own_studies, select, stored_under
 from fedrepro.spec.tiers import BEST, DEFAULT
 
 if TYPE_CHECKING:
@@ -173,14 +173,14 @@ def _about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selected]
 
 def _own(row: Row) -> bool:
     """Return whether a claim is of a user's own study, where all claims are theirs."""
-    return of_own_study(row.figure, row.tier)
+    return is_study(row.figure.partition("/")[0])
 
 
 def _counted(rows: Sequence[Row]) -> str:
     """Return how many claims have each verdict and level of evidence."""
     from fedrepro.claims import distinct
 
-    counts = Counter((row.verdict, "" if _own(row) else row.level) for row in rows)
+    counts = Counter((row.verdict, "" if of_own_study(row.figure, row.tier) else row.level) for row in rows)
     by_verdict = [f"{n} {colour.word(name)}" + _level(level) for (name, level), n in counts.items()]
     return "; ".join([*by_verdict, distinct.in_words(rows)])
 
@@ -259,7 +259,7 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     for line in (colour.words(head), *body):
         click.echo(line)
     if OURS in rows:
-        click.echo(f"{OURS}: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n")
+        click.echo(f"{OURS}: claims that this project adds (`fedrepro verdict beyond`: those of its own figures)\n")
 
 
 def _print_stale(judged: Sequence[Verdicts]) -> None:
