@@ -172,6 +172,16 @@ def test_where_the_leading_answer_is_within_noise_both_nearest_answers_are_named
     )
 
 
+def test_three_dimensions_that_turn_an_answer_together_are_a_list() -> None:
+    def answer(level: float, end: str, start: int, outcome: str) -> classes.Answer:
+        values = {"level": level, "end": end, "strength": start}
+        return classes.Answer(Reading(values, ()), outcome, Interval(0.0, -1.0, 1.0), "")
+
+    given = [answer(0.005, "last round", 1, HOLDS), answer(0.01, "last round", 1, HOLDS)]
+    words = classes.classify([*given, answer(0.01, "mean of the last tenth", 2, FAILS)]).words
+    assert words.startswith("turns round with the level, the end and the strength (of 3 readings 2 hold, 1 fail): fails ")
+
+
 def test_the_dimension_that_turns_the_answer_is_named_before_one_that_only_makes_it_uncertain() -> None:
     def answer(level: float, end: str, outcome: str) -> classes.Answer:
         return classes.Answer(Reading({"level": level, "end": end}, ()), outcome, Interval(0.0, -1.0, 1.0), "")

@@ -213,7 +213,7 @@ def _in_words(robustness: Robustness) -> str:
     turns = [turn for turn in robustness.turns if turn.dimension in decides]
     at = [f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns]
     where = "; ".join([*at, *(f"{SINGULAR[outcome]} with {_listed(values)}" for outcome, values in nearest.items())])
-    by = f" with the {' and the '.join(map(short_name, decides))}" if decides and robustness.kind == TURNS else ""
+    by = f" with {_dimensions(decides)}" if decides and robustness.kind == TURNS else ""
     return f"{robustness.kind}{by} (of {judged} readings{sampled} {counts})" + (f": {where}" if where else "")
 
 
@@ -239,6 +239,12 @@ def _together(robustness: Robustness) -> dict[str, list[tuple[str, Any]]]:
     return {outcome: min(found, key=len) for outcome, found in changes.items() if found}
 
 
+def _dimensions(names: Sequence[str]) -> str:
+    """Return names of dimensions in words: ``the reader, the level and the strength``."""
+    *others, last = (f"the {short_name(name)}" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _listed(values: Iterable[tuple[str, Any]]) -> str:
     return " and ".join(f"{short_name(name)} = {value_in_words(name, value)}" for name, value in values)
 
@@ -246,8 +252,8 @@ def _listed(values: Iterable[tuple[str, Any]]) -> str:
 def decisive(robustness: Robustness) -> tuple[str, ...]:
     """Return the dimension that decides most, of those along which the leading answer turns; none if it never changes.
 
-    If no value turns it alone, these are the dimensions of the nearest reading that does; if no reading does, it is the
-    dimension that makes it uncertain.
+    If no value turns it alone, these are the dimensions of the nearest readings that do. If none does, it is the one
+    that makes it uncertain.
     """
     opposite = OPPOSITE.get(robustness.leading, "")
     changing = {turn.dimension for turn in robustness.turns}
