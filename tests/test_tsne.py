@@ -84,7 +84,7 @@ def test_other_states_have_no_picture_and_this_one_is_the_initial_point() -> Non
         ({"perplexity": 0}, "perplexity: must be a number greater than 0, not 0"),
         ({"points": 20}, "perplexity: must be less than the number of samples shown, 20, not 30"),
         ({"components": 1}, "components: must be an integer of at least 2, not 1"),
-        ({"start": "PCA"}, "start: must be one of pca, random, not 'PCA'"),
+        ({"start": "PCA"}, "start: must be one of pca, random, not 'PCA', did you mean 'pca'?"),
         ({"seed": -1}, "seed: must be an integer of at least 0, not -1"),
     ],
 )

@@ -60,7 +60,7 @@ def load(experiments: Path, paper: str) -> tuple[Sentence, ...]:
         for node in collector.items(root.get(key), key):
             collector.keys(node, ("says", "claims"), "a sentence")
             claims = node.get("claims") or Node({}, node.place)
-            verdicts = {name: collector.choice(child, VERDICTS, "verdict", "") for name, child in claims.items()}
+            verdicts = {name: collector.choice(child, VERDICTS, "a verdict", "") for name, child in claims.items()}
             if not verdicts or node.get("says") is None:
                 collector.error(node, "a sentence needs says (a text) and claims (a mapping from ids to verdicts)")
             sentences.append(Sentence(head, collector.text(node.get("says"), "says"), verdicts))

@@ -305,7 +305,7 @@ class _Reader(Collector):
     def row(self, item: Node) -> Discrepancy:
         """Return one row."""
         texts = {key: self.required(item, key) for key in TEXTS}
-        kind = self.choice(item.get("kind"), KINDS, "kind of discrepancy", "")
+        kind = self.choice(item.get("kind"), KINDS, "a kind of discrepancy", "")
         if item.get("kind") is None:
             self.error(item, f"a row needs 'kind', one of {', '.join(KINDS)}")
         alternatives = self.alternatives(item, texts["id"], kind)
@@ -316,7 +316,7 @@ class _Reader(Collector):
             self.error(item, f"a row needs '{other}', or 'no_variant' with the reason; one of the two")
         return Discrepancy(
             self.paper, texts["id"], kind, texts["topic"], texts["paper"], texts["code"], texts["taken"],
-            self.choice(item.get("default"), ORIGINS, "value of 'default'", ""), alternatives, tuple(variants),
+            self.choice(item.get("default"), ORIGINS, "a value of 'default'", ""), alternatives, tuple(variants),
             self.text(item.get("no_variant"), "no_variant"), *self.run(item.get("run")), self.figures(item),
             tuple(effect for node in self.items(item.get("effect"), "effect") if (effect := self.effect(node))),
             self.text(item.get("note"), "note"),
@@ -332,7 +332,7 @@ class _Reader(Collector):
                 self.error(item.get(key), f"a row with 'kind: {SETTING}' has no '{key}'; list its values in 'settings'")
         if item.get("settings") is not None and item.get("default") is None:
             self.error(item, f"a setting needs 'default', the origin of the value that is run: {', '.join(ORIGINS)}")
-        default = self.choice(item.get("default"), ORIGINS, "value of 'default'", "")
+        default = self.choice(item.get("default"), ORIGINS, "a value of 'default'", "")
         listed = [self.alternative(node, row, default) for node in self.items(item.get("settings"), "settings")]
         names = [other.id for other in listed]
         for name in {name for name in names if names.count(name) > 1}:
@@ -349,11 +349,11 @@ class _Reader(Collector):
         if name:
             self.slug(name, node.get("name"), "the name of a setting")
         changes = [change for part in self.items(node.get("change"), "change") if (change := self.change(part))]
-        origin = self.choice(node.get("from"), ORIGINS, "value of 'from'", "")
+        origin = self.choice(node.get("from"), ORIGINS, "a value of 'from'", "")
         alone = node.get("alone")
         if alone is not None and not isinstance(alone.value, bool):
             self.error(alone, "alone must be true or false")
-        replaces = self.choice(node.get("instead_of"), ORIGINS, "value of 'instead_of'", default)
+        replaces = self.choice(node.get("instead_of"), ORIGINS, "a value of 'instead_of'", default)
         return Alternative(f"{row}.{name}", origin, tuple(changes), alone is not None and alone.value is True, replaces)
 
     def change(self, node: Node) -> Change | None:
@@ -430,7 +430,7 @@ class _Reader(Collector):
         for key in missing:
             self.error(node, f"an effect needs '{key}'")
         self.count(node.get("at"), "at", 0, low=0)
-        self.choice(node.get("axis"), CLAIMED, "kind of axis", "")
+        self.choice(node.get("axis"), CLAIMED, "a kind of axis", "")
         reach = node.get("reach")
         if reach is not None and not isinstance(reach.value, (int, float)):
             self.error(reach, f"reach must be a number, not {reach.plain()!r}")
