@@ -15,6 +15,7 @@ from fedrepro.alternatives.cases import TOGETHER, Case
 from fedrepro.alternatives.paired import Effect
 from fedrepro.claims import evidence, judge
 from fedrepro.claims.judge import Row
+from fedrepro.errors import counted
 from fedrepro.spec import claim_grammar
 from fedrepro.spec.discrepancies import Change, Discrepancy
 
@@ -32,10 +33,8 @@ OUTCOME: Mapping[str, str] = {
 
 
 WEAKER: Mapping[str, str] = {
-    evidence.REPRODUCED: evidence.HOLDS,
-    evidence.NOT_REPRODUCED: evidence.FAILS,
+    **dict(zip(evidence.FULL, evidence.LESS, strict=True)),
     evidence.AGAINST_FIGURE: evidence.FAILS,
-    evidence.NOISE: evidence.UNDECIDED,
 }
 """The verdicts on weaker evidence that say the same."""
 
@@ -269,9 +268,8 @@ def _with_margin(tried: Tried) -> str:
 
 
 def _after(tried: Tried) -> str:
-    trials = tried.effect.trials
     verdict = called(tried.effect.after.verdict, tried.case, tried.effect)
-    return f"{_named(tried)}: {verdict}, {trials} trial{'s' if trials != 1 else ''}"
+    return f"{_named(tried)}: {verdict}, {counted(tried.effect.trials, 'trial')}"
 
 
 def _named(tried: Tried) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -42,6 +42,14 @@ def choice(environment: Mapping[str, str] = os.environ) -> bool | None:
 def word(name: str, width: int = 0) -> str:
     """Return a word in its style, followed by spaces up to ``width``."""
     return click.style(name, **STYLES.get(name, {})) + " " * (width - len(name))
+
+
+def print_stale(results: Mapping[tuple[str, str], Sequence[str]]) -> None:
+    """Name the results that today's code did not compute. results : the reasons by figure and tier, if any."""
+    from fedrepro.results.staleness import in_words
+
+    if changed := {result: reasons for result, reasons in results.items() if reasons}:
+        click.secho(in_words(changed), **STYLES[STALE])
 
 
 def words(line: str) -> str:

@@ -214,9 +214,7 @@ def _print_stale(gathered: Iterable[tuple[Numbers | None, Sequence[Case]]], root
     from fedrepro.results import staleness
 
     own = [numbers for numbers, cases in gathered if numbers is not None and cases]
-    reasons = {(n.figure.name, n.figure.tier): staleness.stale(n.figure, n.sidecar, root) for n in own}
-    if changed := {result: why for result, why in reasons.items() if why}:
-        click.secho(staleness.in_words(changed), **colour.STYLES[colour.STALE])
+    colour.print_stale({(n.figure.name, n.figure.tier): staleness.stale(n.figure, n.sidecar, root) for n in own})
 
 
 @settings.command(short_help="Print published numbers beside ours with other values.")

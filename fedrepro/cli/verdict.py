@@ -264,11 +264,7 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
 
 def _print_stale(judged: Sequence[Verdicts]) -> None:
     """Name the results that today's code did not compute."""
-    from fedrepro.results.staleness import in_words
-
-    results = {(figure.name, tier): reasons for figure in judged for tier, reasons in figure.stale.items()}
-    if results:
-        click.secho(in_words(results), **colour.STYLES[colour.STALE])
+    colour.print_stale({(figure.name, tier): reasons for figure in judged for tier, reasons in figure.stale.items()})
 
 
 def _own_studies(results_dir: Path) -> str:

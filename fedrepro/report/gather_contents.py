@@ -225,7 +225,7 @@ def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
 
     Answers on the first trials alone (``--set trials=N``) are not kept: they would replace those on all trials.
     """
-    if any(option.partition("=")[0].strip() == "trials" for option in source.figure.sets):
+    if source.figure.trials_are_set:
         return robustness.of_figure(source.figure, source.known)
     base = read.stem(root, source.figure)
     table = read.results_file(base)

@@ -119,10 +119,14 @@ class Figure:
     adjusted: tuple[str, ...] = ()
     more: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def trials_are_set(self) -> bool:
+        """Whether ``--set trials=N`` names the trials to run or to read."""
+        return any(option.partition("=")[0].strip() == "trials" for option in self.sets)
+
     def trials_of(self, series: str) -> int:
         """Return the trials to run of a curve; with ``--set trials=N`` every curve has N."""
-        is_set = any(option.partition("=")[0].strip() == "trials" for option in self.sets)
-        return self.trials if is_set else max(self.trials, self.more.get(series, 0))
+        return self.trials if self.trials_are_set else max(self.trials, self.more.get(series, 0))
 
     @property
     def name(self) -> str:
